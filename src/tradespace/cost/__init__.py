@@ -1,0 +1,1 @@
+"""What operators and exchanges cost: compute time, memory footprint, overlap."""

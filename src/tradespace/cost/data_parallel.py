@@ -1,0 +1,133 @@
+"""Exchange of gradients and parameters among data-parallel ranks, and what overlap leaves of it.
+
+Reduction hides behind the last microbatch's backward, gathering behind the first forward; FSDP gathers per layer and
+leaves a share of the shorter of compute and exchange exposed (measured, docs/equations.md).
+"""
+
+from __future__ import annotations
+
+from tradespace.cost.stage import BlockTimes
+from tradespace.inputs.cluster import Cluster
+from tradespace.inputs.strategy import Strategy
+from tradespace.network.collectives import collective_time
+from tradespace.network.placement import Layout, joined
+from tradespace.num import Num, any_true, both, maximum, minimum, where
+from tradespace.schedule.stage_times import StageTimes
+from tradespace.workload.operator import Block
+
+
+def data_exchange(
+    strategy: Strategy,
+    cluster: Cluster,
+    layout: Layout,
+    blocks: dict[str, Block],
+    times: dict[str, BlockTimes],
+    layers: Num,
+    parameters: Num,
+    shard: Num,
+    pipeline: StageTimes,
+) -> Num:
+    """Exposed seconds per step of gradient and parameter exchange, by ZeRO stage (an axis may hold several)."""
+    streamed = both(strategy.zero >= 3.0, strategy.pipeline == 1.0)
+    fsdp: Num = 0.0
+    if any_true(streamed):
+        fsdp = exposed_fsdp(strategy, cluster, layout, blocks, times, layers, pipeline.microbatches)
+        if streamed is True:
+            return fsdp
+    chunks = strategy.virtual_stages
+    windows = (pipeline.forward[0] / chunks, pipeline.backward[0] / chunks)
+    late = exposed_data(strategy, cluster, layout, parameters, shard, windows, pipeline.microbatches)
+    return where(streamed, fsdp, late)
+
+
+def optimizer_time(strategy: Strategy, parameters: Num, shard: Num, memory_rate: Num) -> Num:
+    """Seconds of the update: state traffic of the local shard over memory bandwidth, plus launches."""
+    local = parameters * where(strategy.zero >= 1.0, 1.0 / shard, 1.0)
+    return local * strategy.optimizer.traffic / memory_rate + strategy.profile.optimizer_fixed
+
+
+def exposed_data(
+    strategy: Strategy,
+    cluster: Cluster,
+    layout: Layout,
+    parameters: Num,
+    shard: Num,
+    windows: tuple[Num, Num],
+    microbatches: Num,
+) -> Num:
+    """Exposed seconds per step for ZeRO 0-2, and for FSDP inside a pipeline (gathered once per step).
+
+    `parameters` on the worst stage; `windows`: seconds of the first forward and the last backward of one chunk.
+    ZeRO 0 all-reduces gradients; 1-3 reduce-scatter them and gather parameters. ZeRO 2 without a pipeline reduces in
+    every microbatch.
+    """
+    profile, overlap = strategy.profile, strategy.overlap
+    reduce, gather = _volumes_time(strategy, cluster, layout, parameters, shard)
+    first, last = windows
+    behind_b = last * (profile.data_window * overlap.gradient)
+    behind_f = first * (profile.data_window * overlap.parameter)
+    late = maximum(reduce - behind_b, 0.0)
+    each = where(strategy.zero == 2.0, where(strategy.pipeline > 1.0, 1.0, microbatches), 1.0)
+    return late * each + maximum(gather - behind_f, 0.0)
+
+
+def _volumes_time(strategy: Strategy, cluster: Cluster, layout: Layout, parameters: Num, shard: Num) -> tuple[Num, Num]:
+    """Seconds to reduce the gradients and to gather the parameters of `parameters` weights."""
+    network, fill = cluster.network, cluster.fill
+    inner = joined(layout.spans["context"], layout.spans["shard"])
+    outer = layout.spans["replica"]
+    whole = joined(inner, outer)
+    gradients = parameters * strategy.precision.reduce
+    values = parameters * strategy.precision.value
+    plain = collective_time("all_reduce", network, whole, gradients, fill)
+    scattered = collective_time("reduce_scatter", network, inner, gradients, fill)
+    replicas = collective_time("all_reduce", network, outer, gradients / shard, fill)
+    reduce = where(strategy.zero >= 1.0, scattered + replicas, plain)
+    gather = where(strategy.zero >= 1.0, collective_time("all_gather", network, inner, values, fill), 0.0)
+    return reduce, gather
+
+
+def exposed_fsdp(
+    strategy: Strategy,
+    cluster: Cluster,
+    layout: Layout,
+    blocks: dict[str, Block],
+    times: dict[str, BlockTimes],
+    layers: Num,
+    microbatches: Num,
+) -> Num:
+    """Exposed seconds per step of FSDP without a pipeline: every microbatch gathers each layer twice and scatters
+    its gradients.
+
+    Per layer and direction: max(slowdown compute, exchange) + x min(compute, exchange) - compute.
+    """
+    ends = BlockSum(
+        blocks["embedding"].weights + blocks["head"].weights,
+        times["embedding"].forward_total + times["head"].forward_total,
+        times["embedding"].backward_total + times["head"].backward_total,
+    )
+    layer = BlockSum(blocks["layer"].weights, times["layer"].forward_total, times["layer"].backward_total)
+    exposed: Num = 0.0
+    for unit, number in ((layer, layers), (ends, 1.0)):
+        exposed = exposed + number * _exposed_unit(strategy, cluster, layout, unit)
+    return exposed * microbatches
+
+
+class BlockSum:
+    """Parameters and seconds of one FSDP unit."""
+
+    def __init__(self, weights: Num, forward: Num, backward: Num) -> None:
+        self.weights, self.forward, self.backward = weights, forward, backward
+
+
+def _exposed_unit(strategy: Strategy, cluster: Cluster, layout: Layout, unit: BlockSum) -> Num:
+    network, fill, profile = cluster.network, cluster.fill, strategy.profile
+    inner = joined(layout.spans["context"], layout.spans["shard"])
+    values = unit.weights * strategy.precision.value
+    gather = collective_time("all_gather", network, inner, values, fill)
+    scatter = collective_time("reduce_scatter", network, inner, unit.weights * strategy.precision.reduce, fill)
+    total: Num = 0.0
+    for compute, exchange in ((unit.forward, gather), (unit.backward, gather + scatter)):
+        slowed = compute * where(exchange > 0.0, profile.fsdp_slowdown, 1.0)
+        total = total + (maximum(slowed, exchange) + profile.fsdp_exposed * minimum(compute, exchange) - compute)
+    return total

@@ -1,0 +1,217 @@
+"""Bytes on one device of every class of stage, by part.
+
+Model states by ZeRO stage: Rajbhandari et al. 2020, section 5, with the precision recipe's own bytes. Activations
+come from the operators' saved bytes, so grouped queries, fused attention and recomputation need no formula of their
+own. States beyond the counted tensors follow the framework profile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tradespace.inputs.model import Model
+from tradespace.inputs.strategy import Strategy
+from tradespace.num import Num, any_true, maximum, minimum, where
+from tradespace.workload.operator import Block, Gemm
+from tradespace.workload.partition import StageClass
+
+PARTS = ("weights", "gradients", "optimizer", "master", "activations", "logits", "buffers", "overhead")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class States:
+    """Bytes per parameter of each state on one device, after sharding."""
+
+    weights: Num
+    gradients: Num
+    optimizer: Num
+    master: Num
+
+
+def states(strategy: Strategy, shard: Num) -> States:
+    """Bytes per parameter: ZeRO 1 shards optimizer states and masters, 2 also gradients, 3 also parameters.
+
+    `shard` is the number of devices that share one copy. Megatron's bf16 recipe with its distributed optimizer comes
+    to 6 + 12/shard, unsharded 18; FSDP with fp32 parameters to 16/shard.
+    """
+    precision, profile = strategy.precision, strategy.profile
+    mixed = profile.fp32_parameters
+    weight = precision.weight + mixed * (4.0 - precision.weight)
+    one = where(strategy.zero >= 1.0, 1.0 / shard, 1.0)
+    two = where(strategy.zero >= 2.0, 1.0 / shard, 1.0)
+    three = where(strategy.zero >= 3.0, 1.0 / shard, 1.0)
+    return States(
+        weights=weight * three,
+        gradients=precision.gradient * two,
+        optimizer=(strategy.optimizer.state + profile.extra_state) * one,
+        master=precision.master * (1.0 - mixed) * one,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Saved:
+    """Activation bytes of one layer and one microbatch: kept until backward, and made again in it."""
+
+    kept: Num
+    working: Num
+
+
+def saved_activations(layer: Block, strategy: Strategy) -> Saved:
+    """Kept and recomputed bytes of a layer.
+
+    none keeps everything; selective drops the attention core (Korthikanti et al. 2022, section 5); full keeps the
+    layer's input alone and works on one layer's activations at a time.
+    """
+    core = sum((op.saved for op in layer.operators if op.core), 0.0)
+    rest = sum((op.saved for op in layer.operators if not op.core), 0.0)
+    kept_core = where(strategy.recompute < 1.0, core, 0.0)
+    kept = where(strategy.recompute < 2.0, rest + kept_core, layer.boundary)
+    again = where(strategy.recompute >= 2.0, core + rest, where(strategy.recompute == 1.0, core, 0.0))
+    return Saved(kept, again)
+
+
+def largest_weight(layer: Block) -> Num:
+    """Elements of the largest weight matrix of a layer on one device."""
+    largest: Num = 0.0
+    for op in layer.operators:
+        if op.kind == "gemm" and isinstance(op.forward.shape, Gemm):
+            largest = maximum(largest, op.forward.shape.k * op.forward.shape.n)
+    return largest
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Footprint:
+    """Parameters and bytes of one stage class, by part (`PARTS`)."""
+
+    parameters: Num
+    parts: dict[str, Num]
+
+    @property
+    def total(self) -> Num:
+        """Sum of the parts, in bytes; parts that touch few axes are added first."""
+        return sum(self.parts.values(), 0.0)
+
+
+def stage_parameters(stage: StageClass, blocks: dict[str, Block], tied: Num, pipeline: Num) -> Num:
+    """Parameters that a stage holds; a tied table is one on a single stage, a copy each on first and last."""
+    head = blocks["head"].weights
+    shared = where(pipeline > 1.0, 0.0, tied * _table(blocks["head"]))
+    return (
+        stage.layers * blocks["layer"].weights
+        + stage.embedding * blocks["embedding"].weights
+        + stage.head * (head - shared)
+    )
+
+
+def _table(head: Block) -> Num:
+    """Parameters of the output projection."""
+    return next(op.weights for op in head.operators if op.kind == "head")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shares:
+    """What all stage classes have in common: bytes per parameter, per layer, and of what lives for a moment."""
+
+    states: States
+    saved: Saved
+    logits: Num
+    transient: Num
+
+
+def shares(blocks: dict[str, Block], strategy: Strategy, shard: Num) -> Shares:
+    """Common byte counts. Transient: the activations made again in backward, the gradient of the widest activation,
+    the fp32 temporary of the largest weight gradient."""
+    profile, layer = strategy.profile, blocks["layer"]
+    saved = saved_activations(layer, strategy)
+    logit = next(op for op in blocks["head"].operators if op.kind == "head").forward.shape
+    assert isinstance(logit, Gemm)
+    inner = layer.boundary + _inner(layer) * strategy.precision.value
+    transient = saved.working + inner + profile.wgrad_buffer * largest_weight(layer)
+    return Shares(states(strategy, shard), saved, logit.out * profile.logit_bytes, transient)
+
+
+def footprint(
+    stage: StageClass,
+    blocks: dict[str, Block],
+    parameters: Num,
+    strategy: Strategy,
+    shard: Num,
+    in_flight: Num,
+    common: Shares,
+) -> Footprint:
+    """Bytes of one stage class. `in_flight` = microbatches that its activations are held for (schedule's pattern).
+
+    Buffers hold what lives for a moment and two unsharded layers under full sharding. Logits live on the last stage
+    for one microbatch.
+    """
+    layer, held = blocks["layer"], common.states
+    logits = stage.head * common.logits
+    buffers = maximum(common.transient - logits, 0.0)
+    full_shard = strategy.zero >= 3.0
+    if any_true(full_shard):
+        buffers = buffers + where(full_shard, _gathered(layer, parameters, strategy, shard), 0.0)
+    parts = {
+        "weights": parameters * held.weights,
+        "gradients": parameters * held.gradients,
+        "optimizer": parameters * held.optimizer,
+        "master": parameters * held.master,
+        "activations": in_flight * (stage.layers * common.saved.kept + stage.embedding * layer.boundary),
+        "logits": logits,
+        "buffers": buffers,
+        "overhead": strategy.profile.overhead,
+    }
+    return Footprint(parameters, parts)
+
+
+def _inner(layer: Block) -> Num:
+    """Elements of the widest GEMM output of a layer (the MLP's inner width, gate and up together)."""
+    widest: Num = 0.0
+    for op in layer.operators:
+        if op.kind == "gemm" and isinstance(op.forward.shape, Gemm):
+            widest = maximum(widest, op.forward.shape.m * op.forward.shape.n)
+    return widest
+
+
+def _gathered(layer: Block, parameters: Num, strategy: Strategy, shard: Num) -> Num:
+    """Unsharded copies under full sharding: two layers in flight, or the whole stage between microbatches of a
+    pipeline (parameters and gradient sums stay unsharded there)."""
+    precision = strategy.precision
+    streamed = minimum(2.0 * layer.weights, parameters) * precision.value
+    stage = parameters * (1.0 - 1.0 / shard) * (precision.value + precision.gradient)
+    return where(strategy.pipeline > 1.0, stage, streamed)
+
+
+def footprints(
+    model: Model,
+    blocks: dict[str, Block],
+    stages: tuple[StageClass, ...],
+    strategy: Strategy,
+    shard: Num,
+    microbatches: Num,
+    in_flight: Callable[[Num, Num, Num, Num], Num],
+) -> dict[str, Footprint]:
+    """Footprint of each class of stage that can be the worst one; the lighter middle stages never are, unless no
+    heavier ones exist, so the middle class stands for both."""
+    first, heavy, lighter, last = stages
+    middle = StageClass("middle", heavy.count, 1.0, maximum(heavy.layers, lighter.layers), 0.0, 0.0)
+    common = shares(blocks, strategy, shard)
+    found: dict[str, Footprint] = {}
+    for stage in (first, middle, last):
+        if (
+            isinstance(strategy.pipeline, float)
+            and strategy.pipeline < {"first": 1, "middle": 3, "last": 2}[stage.name]
+        ):
+            continue
+        flying = in_flight(stage.index, strategy.pipeline, strategy.virtual_stages, microbatches)
+        parameters = stage_parameters(stage, blocks, model.tied, strategy.pipeline)
+        found[stage.name] = footprint(stage, blocks, parameters, strategy, shard, flying, common)
+    return found
+
+
+def worst(values: list[Num]) -> Num:
+    """The largest of a few numbers, element by element."""
+    largest = values[0]
+    for value in values[1:]:
+        largest = maximum(largest, value)
+    return largest

@@ -1,0 +1,209 @@
+"""From blocks to StageTimes: sum operator and exchange times, add the host's launch floor, spread over stages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tradespace.cost.compute import Rates, phase_time
+from tradespace.inputs.cluster import Cluster
+from tradespace.inputs.strategy import Strategy
+from tradespace.network.collectives import collective_time, transfer_time
+from tradespace.network.placement import Layout
+from tradespace.num import Num, maximum, norm4, where
+from tradespace.schedule.stage_times import StageTimes
+from tradespace.workload.operator import Block, Exchange, total
+from tradespace.workload.partition import StageClass
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockTimes:
+    """Seconds of one block for one microbatch: compute by phase, exposed exchanges, recompute, host excess.
+
+    `forward_total` and `backward_total` are what the stage is busy for: norm4 of device and host time. `kernels` are
+    the compute times of all phases with their kind of kernel (matrix, attention, memory_bound).
+    """
+
+    forward: Num
+    input_grad: Num
+    weight_grad: Num
+    tensor: Num
+    context: Num
+    recompute: Num
+    host: Num
+    forward_total: Num
+    backward_total: Num
+    kernels: tuple[tuple[str, Num], ...]
+
+
+KINDS = {
+    "gemm": "matrix",
+    "head": "matrix",
+    "attention": "attention",
+    "score": "attention",
+    "pass": "memory_bound",
+    "lookup": "memory_bound",
+}
+PHASES = ("forward", "input_grad", "weight_grad")
+
+
+@dataclass(eq=False)
+class Exchanges:
+    """Prices exchanges on a cluster's network, each distinct one once."""
+
+    cluster: Cluster
+    layout: Layout
+    known: dict[object, tuple[object, Num]] = field(default_factory=dict)
+
+    def time(self, exchange: Exchange) -> Num:
+        """Seconds of a collective, whatever its share."""
+        key = (exchange.collective, exchange.group, id(exchange.volume))
+        if key not in self.known:
+            span, network = self.layout.spans[exchange.group], self.cluster.network
+            time = collective_time(exchange.collective, network, span, exchange.volume, self.cluster.fill)
+            self.known[key] = (exchange.volume, time)  # holding the volume keeps its id from being used again
+        return self.known[key][1]
+
+    def sum(self, exchanges: tuple[Exchange, ...]) -> Num:
+        """Seconds of several collectives, each weighted by its share."""
+        key = tuple(id(exchange) for exchange in exchanges)
+        if key not in self.known:
+            shown = [e for e in exchanges if not (isinstance(e.share, float) and e.share == 0.0)]
+            times = [
+                self.time(e) if isinstance(e.share, float) and e.share == 1.0 else self.time(e) * e.share for e in shown
+            ]
+            self.known[key] = (exchanges, total(times))
+        return self.known[key][1]
+
+
+def block_times(block: Block, rates: Rates, prices: Exchanges, strategy: Strategy) -> BlockTimes:
+    """Sum a block's operators; a context ring hides behind its own attention blocks."""
+    compute: dict[str, list[Num]] = {phase: [] for phase in PHASES}
+    tensor: dict[str, list[Num]] = {phase: [] for phase in PHASES}
+    context: dict[str, list[Num]] = {phase: [] for phase in PHASES}
+    kernels: list[tuple[str, Num]] = []
+    core: list[Num] = []
+    for op in block.operators:
+        for phase, work in zip(PHASES, (op.forward, op.input_grad, op.weight_grad), strict=True):
+            if work is None:
+                continue
+            seconds = phase_time(op, work, phase, rates)
+            compute[phase].append(seconds)
+            kernels.append((KINDS[op.kind], seconds))
+            if op.core and phase == "forward":
+                core.append(seconds)
+            if work.exchanges and work.exchanges[0].group == "context":
+                ring = prices.sum(work.exchanges)
+                if not (isinstance(ring, float) and ring == 0.0):
+                    context[phase].append(maximum(ring - seconds, 0.0))
+            elif work.exchanges:
+                tensor[phase].append(prices.sum(work.exchanges))
+    return _assemble(block.kind == "layer", compute, tensor, context, core, tuple(kernels), strategy)
+
+
+def _assemble(
+    layer: bool,
+    compute: dict[str, list[Num]],
+    tensor: dict[str, list[Num]],
+    context: dict[str, list[Num]],
+    core: list[Num],
+    kernels: tuple[tuple[str, Num], ...],
+    strategy: Strategy,
+) -> BlockTimes:
+    """Phases of a block together; in a layer the host's launch floor counts, and what recomputation repeats."""
+    forward, input_grad, weight_grad = (total(compute[phase]) for phase in PHASES)
+    shown = 1.0 - strategy.profile.hide_tensor * strategy.overlap.tensor * strategy.sequence_parallel
+    wait_f = total(tensor["forward"]) * shown
+    wait_b = total(tensor["input_grad"] + tensor["weight_grad"]) * shown
+    ring_f, ring_b = total(context["forward"]), total(context["input_grad"])
+    device_f = total([forward, wait_f, ring_f])
+    device_b = total([input_grad, weight_grad, wait_b, ring_b])
+    if not layer:
+        wait, ring = total([wait_f, wait_b]), total([ring_f, ring_b])
+        return BlockTimes(forward, input_grad, weight_grad, wait, ring, 0.0, 0.0, device_f, device_b, kernels)
+    host_f, host_b = _host(strategy)
+    busy_f, busy_b = norm4(device_f, host_f), norm4(device_b, host_b)
+    full = where(strategy.recompute >= 2.0, 1.0, 0.0)
+    attention = where(strategy.recompute == 1.0, total(core), 0.0)
+    return BlockTimes(
+        forward=forward,
+        input_grad=input_grad,
+        weight_grad=weight_grad,
+        tensor=wait_f * (1.0 + full) + wait_b,
+        context=total([ring_f * (1.0 + full), ring_b]),
+        recompute=full * forward + attention,
+        host=(busy_f - device_f) * (1.0 + full) + (busy_b - device_b),
+        forward_total=busy_f,
+        backward_total=busy_b + (full * busy_f + attention),
+        kernels=kernels,
+    )
+
+
+def _host(strategy: Strategy) -> tuple[Num, Num]:
+    """Host launch floor of a layer, forward and backward; about nothing under CUDA graphs."""
+    profile, graphs = strategy.profile, strategy.cuda_graphs
+    eager_f = where(strategy.tensor > 1.0, profile.host_tensor_f, profile.host_f)
+    eager_b = where(strategy.tensor > 1.0, profile.host_tensor_b, profile.host_b)
+    return eager_f + graphs * (profile.graph_f - eager_f), eager_b + graphs * (profile.graph_b - eager_b)
+
+
+def transfer(strategy: Strategy, prices: Exchanges, boundary: Num) -> Num:
+    """Exposed seconds of one stage-to-stage transfer: 1/tensor of the activation, gathered again without
+    sequence parallelism (Narayanan et al. 2021, section 4.1: scatter/gather)."""
+    profile = strategy.profile
+    network, spans = prices.cluster.network, prices.layout.spans
+    share = strategy.sequence_parallel
+    volume = boundary * (1.0 - share + share * strategy.tensor)
+    sent = transfer_time(network, spans["pipeline"], volume / strategy.tensor, profile.p2p_latency)
+    gathered = prices.time(Exchange("all_gather", "tensor", volume)) * (1.0 - strategy.sequence_parallel)
+    hidden = where(strategy.virtual_stages > 1.0, profile.hide_p2p * strategy.overlap.pipeline, 0.0)
+    time = (sent + gathered) * (1.0 - hidden)
+    return where(strategy.pipeline > 1.0, time, 0.0)
+
+
+def stage_times(
+    times: dict[str, BlockTimes],
+    stages: tuple[StageClass, ...],
+    strategy: Strategy,
+    microbatches: Num,
+    p2p: Num,
+) -> StageTimes:
+    """Per class of stage: layers x layer + embedding + head."""
+    layer, embedding, head = times["layer"], times["embedding"], times["head"]
+    forward: list[Num] = []
+    backward: list[Num] = []
+    for stage in stages:
+        ends_f = stage.embedding * embedding.forward_total + stage.head * head.forward_total
+        ends_b = stage.embedding * embedding.backward_total + stage.head * head.backward_total
+        forward.append(stage.layers * layer.forward_total + ends_f)
+        backward.append(stage.layers * layer.backward_total + ends_b)
+    return StageTimes(
+        counts=tuple(stage.count for stage in stages),
+        forward=tuple(forward),
+        backward=tuple(backward),
+        p2p=p2p,
+        pipeline=strategy.pipeline,
+        virtual_stages=strategy.virtual_stages,
+        microbatches=microbatches,
+    )
+
+
+def busy_parts(
+    times: dict[str, BlockTimes], strategy: Strategy, layers: Num, microbatches: Num, p2p: Num
+) -> dict[str, Num]:
+    """Seconds per step that the average stage is busy, by part (`step.TIME_PARTS`); all stages together / stages."""
+    layer, embedding, head = times["layer"], times["embedding"], times["head"]
+    share = microbatches / strategy.pipeline
+
+    def whole(part: str) -> Num:
+        return (layers * getattr(layer, part) + (getattr(embedding, part) + getattr(head, part))) * share
+
+    return {
+        "forward": whole("forward"),
+        "input_grad": whole("input_grad"),
+        "weight_grad": whole("weight_grad"),
+        "recompute": layers * layer.recompute * share,
+        "exposed_tensor": whole("tensor"),
+        "exposed_context": layers * layer.context * share,
+        "exposed_pipeline": 2.0 * microbatches * strategy.virtual_stages * p2p,
+        "other": layers * layer.host * share,
+    }

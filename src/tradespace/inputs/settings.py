@@ -1,0 +1,115 @@
+"""`--set path=value`: one field anywhere in the model, the cluster or the strategy, by its dotted name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import Field, fields, is_dataclass, replace
+from typing import Any, TypeVar, cast
+
+from tradespace.errors import InputError, nearest
+from tradespace.inputs.build import field_value, hints
+from tradespace.inputs.cluster import Cluster
+from tradespace.inputs.model import Model
+from tradespace.inputs.strategies import value_of
+from tradespace.inputs.strategy import Strategy
+from tradespace.inputs.traps import check_value
+
+T = TypeVar("T")
+ROOTS = ("model", "device", "network", "cluster", "strategy")
+
+
+def apply(
+    settings: Sequence[str], model: Model, cluster: Cluster, strategy: Strategy
+) -> tuple[Model, Cluster, Strategy]:
+    """The three inputs with each `path=value` set, in order.
+
+    Paths start with model, device, network, cluster or strategy; network dims and memory tiers go by name, GEMM and
+    attention rates by key: device.memory.hbm.capacity=141GB, network.nvlink.bandwidth="600 GB/s".
+    """
+    for setting in settings:
+        path, equals, text = (part.strip() for part in setting.partition("="))
+        if not (path and equals and text):
+            raise InputError(f"--set: '{setting}' is not path=value, such as device.memory.hbm.capacity=141GB")
+        root, _, rest = path.partition(".")
+        if root not in ROOTS:
+            raise InputError(f"--set {path}: unknown start '{root}'{nearest(root, ROOTS)}")
+        if not rest:
+            raise InputError(f"--set {path}: name one field of it, such as device.memory.hbm.capacity")
+        if root == "model":
+            model = replace_path(model, rest, checked(model, rest, text, path))
+        elif root == "strategy":
+            known = "." not in rest and rest in {item.name for item in fields(Strategy)}
+            value = value_of(rest, text, path) if known else checked(strategy, rest, text, path)
+            strategy = replace_path(strategy, rest, value)
+        else:
+            inside = rest if root == "cluster" else path
+            value = checked(cluster, inside, text, path)
+            if isinstance(value, float):
+                check_value(cluster.device.key, inside, value, path)
+            cluster = replace_path(cluster, inside, value)
+    return model, cluster, strategy
+
+
+def replace_path(node: T, path: str, value: Any) -> T:
+    """A copy of a dataclass with one nested field replaced by any value (an array too); nothing else is checked.
+
+    >>> from tradespace.inputs.load import cluster
+    >>> replace_path(cluster("dgx-a100"), "network.fabric.bandwidth", 5e10).network[1].bandwidth
+    50000000000.0
+    """
+    return cast(T, _replaced(node, path.split("."), value, path))
+
+
+def checked(node: Any, path: str, text: str, where: str) -> Any:
+    """The value of the field at `path` that `text` states, in SI base units and within bounds."""
+    *parents, last = path.split(".")
+    for part in parents:
+        node = _child(node, part, where)
+    item = _field(node, last, where)
+    kind = hints(type(node))[last]
+    if "quantity" not in item.metadata and kind not in (str, bool):
+        known = _names(_child(node, last, where))
+        hint = f", such as {where}.{known[0]}" if known else ""
+        raise InputError(f"{where}: holds several values; name one of them{hint}")
+    words = {"1": True, "true": True, "0": False, "false": False}
+    return field_value(item, kind, words.get(text.lower(), text) if kind is bool else text, where)
+
+
+def _replaced(node: Any, parts: Sequence[str], value: Any, where: str) -> Any:
+    """The copy of `node` with the value at the end of `parts`."""
+    head, rest = parts[0], parts[1:]
+    child = _child(node, head, where)
+    new = _replaced(child, rest, value, where) if rest else value
+    if isinstance(node, tuple):
+        return tuple(new if entry is child else entry for entry in node)
+    if isinstance(node, Mapping):
+        return {**node, head: new}
+    return replace(node, **{head: new})
+
+
+def _names(node: Any) -> list[str]:
+    """What may follow in a path: fields, names of a tuple's entries, keys of a mapping."""
+    if isinstance(node, tuple):
+        return [entry.name for entry in node if is_dataclass(entry)]
+    if isinstance(node, Mapping):
+        return [str(key) for key in node]
+    return [item.name for item in fields(node)] if is_dataclass(node) else []
+
+
+def _child(node: Any, name: str, where: str) -> Any:
+    names = _names(node)
+    if name not in names:
+        raise InputError(f"{where}: no '{name}' here{nearest(name, names) if names else ''}")
+    if isinstance(node, tuple):
+        return next(entry for entry in node if entry.name == name)
+    return node[name] if isinstance(node, Mapping) else getattr(node, name)
+
+
+def _field(node: Any, name: str, where: str) -> Field[Any]:
+    if not is_dataclass(node):
+        _child(node, name, where)
+        raise InputError(f"{where}: holds several fields; name one of them")
+    for item in fields(node):
+        if item.name == name:
+            return item
+    raise InputError(f"{where}: no '{name}' here{nearest(name, _names(node))}")

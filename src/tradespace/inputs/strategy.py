@@ -1,0 +1,133 @@
+"""The strategy: parallel degrees, sharding, microbatches, recompute, precision, schedule, and the framework profile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tradespace.inputs.fields import count, quantity, switch
+from tradespace.num import Num
+
+RECOMPUTE_CODES = {"none": 0.0, "selective": 1.0, "full": 2.0}
+ORDER = ("tensor", "context", "expert", "data", "pipeline")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Precision:
+    """Bytes of one value by role, and the type that the large GEMMs multiply in."""
+
+    name: str
+    gemm: str
+    value: Num = quantity("byte", "saved activations, exchanged activations, unsharded parameter copies")
+    weight: Num = quantity("byte", "parameter copy that forward and backward read")
+    gradient: Num = quantity("byte", "gradient held to the end of the step (main gradient)")
+    reduce: Num = quantity("byte", "gradient value on the wire")
+    master: Num = quantity("byte", "separate fp32 copy of a parameter, 0 without")
+    cast: Num = quantity("byte", "traffic of quantizing one GEMM operand element, 0 for 16-bit", default=0.0)
+    source: str = ""
+    confidence: str = "assumed"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Optimizer:
+    """State bytes and traffic of the optimizer."""
+
+    name: str
+    state: Num = quantity("byte", "state per parameter beside the master copy (Adam: two fp32 moments)")
+    traffic: Num = quantity("byte", "read and written per parameter in one update")
+    source: str = ""
+    confidence: str = "assumed"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Profile:
+    """What a framework's kernels, host code and overlap do, as counted or measured numbers; one for all runs of it.
+
+    Passes are reads or writes of one activation tensor; `f` forward, `b` backward.
+    """
+
+    name: str
+    attention: tuple[str, ...]
+    norm_f: Num = quantity("", "passes of a norm", default=2.0)
+    norm_b: Num = quantity("", "passes of a norm, backward", default=4.0)
+    residual_f: Num = quantity("", "passes of bias, dropout and residual addition", default=2.5)
+    residual_b: Num = quantity("", "the same, backward", default=4.0)
+    plain_f: Num = quantity("", "passes over the inner width of a plain MLP's activation", default=2.0)
+    plain_b: Num = quantity("", "the same, backward", default=3.0)
+    gated_f: Num = quantity("", "passes over twice the inner width of a gated MLP's activation", default=1.5)
+    gated_b: Num = quantity("", "the same, backward", default=2.5)
+    rope_f: Num = quantity("", "passes over queries and keys of the rotary embedding", default=2.0)
+    rope_b: Num = quantity("", "the same, backward", default=2.0)
+    copy_f: Num = quantity("", "passes over q, k, v and context copied around unfused attention", default=4.0)
+    copy_b: Num = quantity("", "the same, backward", default=6.0)
+    score_f: Num = quantity("", "passes over one score matrix of unfused attention", default=6.5)
+    score_b: Num = quantity("", "the same, backward", default=9.5)
+    loss_f: Num = quantity("byte", "traffic of the cross-entropy per logit", default=8.0)
+    loss_b: Num = quantity("byte", "the same, backward", default=4.0)
+    accumulate: Num = quantity("", "slowdown of a weight-gradient GEMM that accumulates into fp32", default=1.0, low=1.0)
+    dropout: Num = switch("1: dropout masks are kept (one byte each)")
+    host_f: Num = quantity("s", "host time to launch one layer forward, one microbatch", default=0.0)
+    host_b: Num = quantity("s", "the same, backward", default=0.0)
+    host_tensor_f: Num = quantity("s", "the same with tensor parallelism, forward", default=0.0)
+    host_tensor_b: Num = quantity("s", "the same with tensor parallelism, backward", default=0.0)
+    graph_f: Num = quantity("s", "host time of a layer under CUDA graphs, forward", default=0.05e-3)
+    graph_b: Num = quantity("s", "the same, backward", default=0.08e-3)
+    hide_tensor: Num = quantity("", "hidden share of tensor-parallel exchanges", default=0.0, high=1.0)
+    hide_p2p: Num = quantity("", "hidden share of pipeline transfers", default=0.0, high=1.0)
+    data_window: Num = quantity("", "share of the last backward that hides the gradient reduction", default=0.9, high=1.0)
+    fsdp_exposed: Num = quantity("", "share of the shorter of compute and gather that FSDP leaves exposed", default=0.35)
+    fsdp_slowdown: Num = quantity("", "compute time with gathers running beside it over without", default=1.03, low=1.0)
+    p2p_latency: Num = quantity("s", "software overhead of one pipeline transfer", default=15e-6)
+    optimizer_fixed: Num = quantity("s", "launches and norms of one optimizer step", default=3e-3)
+    step_fixed: Num = quantity("s", "time per step outside the model (logging, data)", default=0.0)
+    jitter: Num = quantity("", "relative time added per doubling of devices above 8", default=0.0)
+    vocab_multiple: Num = count("the vocabulary is padded to a multiple of this times the tensor degree", default=128.0)
+    fp32_parameters: Num = switch("1: parameters are kept as fp32 shards and cast for compute, without a master copy")
+    extra_state: Num = quantity("byte", "held per parameter beside the optimizer states", default=0.0)
+    logit_bytes: Num = quantity("byte", "peak memory per logit: copies in both precisions and the gradient", default=6.0)
+    wgrad_buffer: Num = quantity("byte", "per parameter of the largest weight: fp32 weight-gradient temporary", default=4.0)
+    fit_share: Num = quantity("", "share of the capacity that tensors surely may fill", default=0.90, high=1.0)
+    risk_share: Num = quantity("", "share beyond which a run surely fails", default=0.98, high=1.0)
+    spread: Num = quantity("", "standard deviation of log(measured / predicted) over runs in 16 bits", default=0.16)
+    spread_low: Num = quantity("", "the same for runs in 8 or 4 bits", default=0.20)
+    balanced: Num = switch("1: layers are split over stages by cost, not by count")
+    overhead: Num = quantity("byte", "allocated beyond the counted tensors", default=0.2e9)
+    source: str = ""
+    confidence: str = "assumed"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Overlap:
+    """Which exchanges may run beside compute: 1 on, 0 off."""
+
+    tensor: Num = switch("tensor-parallel exchanges behind GEMMs", default=1.0)
+    gradient: Num = switch("gradient reduction behind the last backward", default=1.0)
+    parameter: Num = switch("parameter gathering behind the first forward", default=1.0)
+    pipeline: Num = switch("stage-to-stage transfers behind compute", default=1.0)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Strategy:
+    """How the model is laid over the devices; degrees may be open-axis arrays.
+
+    The data-parallel degree is derived: devices / (tensor x context x pipeline). Recompute is a code, see
+    `RECOMPUTE_CODES`.
+    """
+
+    profile: Profile
+    precision: Precision
+    optimizer: Optimizer
+    global_batch: Num = count("sequences per step over all devices")
+    tensor: Num = count("tensor-parallel degree", default=1.0)
+    sequence_parallel: Num = switch("1: norms and residuals are sharded over the sequence in the tensor group")
+    context: Num = count("context-parallel degree", default=1.0)
+    pipeline: Num = count("pipeline stages", default=1.0)
+    virtual_stages: Num = count("model chunks per stage", default=1.0)
+    zero: Num = quantity("", "ZeRO stage 0-3 (3 = FSDP full shard)", default=1.0, high=3.0, whole=True)
+    shard: Num = quantity("", "devices that share one copy of sharded states; 0 = all of data x context", default=0.0)
+    micro_batch: Num = count("sequences of one microbatch on one data-parallel rank", default=1.0)
+    recompute: Num = quantity("", "0 none, 1 selective (attention core), 2 full", default=0.0, high=2.0, whole=True)
+    flash: Num = switch("1: fused attention that stores no score matrix", default=1.0)
+    cuda_graphs: Num = switch("1: kernels are launched as graphs")
+    schedule: str = "1f1b"
+    overlap: Overlap = field(default_factory=Overlap)
+    order: tuple[str, ...] = ORDER

@@ -1,0 +1,1 @@
+"""Groups on network dims, and what a collective costs there."""

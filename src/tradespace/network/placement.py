@@ -1,0 +1,100 @@
+"""Which network dims a parallel group spans: the one place that decides it.
+
+Groups are laid out in the strategy's order from the inner dim outwards. A group takes gcd(group, rest of the dim)
+ranks inside a dim; what remains spans the next one (spec of the physical model: the worst group is priced).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tradespace.inputs.cluster import Cluster, Dim
+from tradespace.inputs.strategy import Strategy
+from tradespace.num import Num, gcd, maximum, whole
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranks:
+    """Ranks of a group inside one network dim, with what collectives need of them."""
+
+    count: Num
+    index: int | NDArray[np.intp]  # the count as a row of measured tables
+    wire: Num  # (n - 1) / n: share of a tensor that each rank sends in a reduce-scatter
+    alone: bool  # a single candidate's group that does not span this dim
+
+    @staticmethod
+    def of(count: Num) -> Ranks:
+        """Ranks from their number.
+
+        >>> Ranks.of(4.0).wire
+        0.75
+        """
+        return Ranks(count, whole(count), (count - 1.0) / count, isinstance(count, float) and count == 1.0)
+
+
+Span = tuple[Ranks, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """For each group, its ranks in every network dim (inner to outer); their product is the degree."""
+
+    spans: Mapping[str, Span]
+
+
+def place(degrees: Mapping[str, Num], order: tuple[str, ...], network: tuple[Dim, ...]) -> Layout:
+    """Lay the groups over the dims. `degrees`: group -> degree; dims of size 0 hold as many as needed.
+
+    >>> from tradespace.inputs.cluster import Dim
+    >>> dims = (Dim(name="nvlink", kind="switch", size=8.0, bandwidth=4.5e11),
+    ...         Dim(name="fabric", kind="switch", size=0.0, bandwidth=5e10))
+    >>> [ranks.count for ranks in place({"tensor": 4.0, "data": 4.0}, ("tensor", "data"), dims).spans["data"]]
+    [2.0, 2.0]
+    """
+    spans: dict[str, list[Ranks]] = {name: [] for name in order}
+    left = {name: degrees[name] for name in order}
+    for i, dim in enumerate(network):
+        outermost = i == len(network) - 1
+        room: Num = dim.size
+        for name in order:
+            taken = left[name] if outermost else gcd(left[name], room)
+            spans[name].append(Ranks.of(taken))
+            if not outermost:
+                left[name] = left[name] / taken
+                room = room / taken
+    return Layout({name: tuple(taken) for name, taken in spans.items()})
+
+
+def joined(*spans: Span) -> Span:
+    """Ranks per dim of the group that several groups form together (data x context shards the states).
+
+    >>> [ranks.count for ranks in joined((Ranks.of(2.0), Ranks.of(1.0)), (Ranks.of(2.0), Ranks.of(4.0)))]
+    [4.0, 4.0]
+    """
+    first, *others = spans
+    for other in others:
+        first = tuple(
+            b if a.alone else a if b.alone else Ranks.of(a.count * b.count) for a, b in zip(first, other, strict=True)
+        )
+    return first
+
+
+def layout(strategy: Strategy, cluster: Cluster, data: Num, shard: Num) -> Layout:
+    """Groups of a strategy on a cluster's dims. The data group is cut in two: `shard` ranks that share one copy of
+    the sharded states lie inside (context ranks are among them), `replica` ranks outside (HSDP)."""
+    inside = maximum(shard / strategy.context, 1.0)
+    degrees = {
+        "tensor": strategy.tensor,
+        "context": strategy.context,
+        "shard": inside,
+        "replica": data / inside,
+        "pipeline": strategy.pipeline,
+    }
+    order: list[str] = []
+    for name in strategy.order:
+        order += ["shard", "replica"] if name == "data" else [name] if name in degrees else []
+    return place(degrees, tuple(order), cluster.network)

@@ -1,0 +1,89 @@
+"""predict(model, cluster, strategy) -> Step: the whole model on one page."""
+
+from __future__ import annotations
+
+from tradespace.cost.compute import rates
+from tradespace.cost.data_parallel import data_exchange, optimizer_time
+from tradespace.cost.memory import footprints, worst
+from tradespace.cost.stage import BlockTimes, Exchanges, block_times, busy_parts, stage_times, transfer
+from tradespace.inputs.cluster import Cluster
+from tradespace.inputs.model import Model
+from tradespace.inputs.strategy import Strategy
+from tradespace.network.placement import layout
+from tradespace.num import Num, ceil, floor, log2, maximum, where
+from tradespace.schedule.table import SCHEDULES
+from tradespace.step import Step
+from tradespace.workload.count import flops_per_token, parameters, recomputed_flops
+from tradespace.workload.families import blocks_of
+from tradespace.workload.legality import illegal
+from tradespace.workload.partition import partition
+
+
+def predict(model: Model, cluster: Cluster, strategy: Strategy) -> Step:
+    """Time and memory of one training step; every numeric field may be a number or an open-axis array.
+
+    The core trusts its inputs: `inputs.load` checks them. Candidates that are illegal or do not fit are data
+    (`Step.illegal`, `Step.fits`), never exceptions.
+
+    >>> from tradespace.inputs import load
+    >>> cluster = load.cluster("dgx-h100", devices=8)
+    >>> strategy = load.strategy("tp=2,global_batch=64,recompute=selective", cluster=cluster)
+    >>> step = predict(load.model("llama-3.1-8b"), cluster, strategy)
+    >>> bool(step.fits), 0.3 < step.mfu < 0.6
+    (True, True)
+    """
+    profile, precision = strategy.profile, strategy.precision
+    data = cluster.devices / (strategy.tensor * strategy.context * strategy.pipeline)
+    shard = where(strategy.shard > 0.0, strategy.shard, data * strategy.context)
+    microbatches = ceil(strategy.global_batch / (data * strategy.micro_batch))
+
+    groups = layout(strategy, cluster, data, shard)
+    blocks = blocks_of(model, strategy)
+    speed = rates(cluster.device, precision.gemm, precision.value, precision.cast, profile)
+    prices = Exchanges(cluster, groups)
+    times = {kind: block_times(block, speed, prices, strategy) for kind, block in blocks.items()}
+    stages = partition(model.layers, strategy.pipeline, _head_cost(times, strategy))
+
+    schedule = SCHEDULES[strategy.schedule]
+    memory = footprints(model, blocks, stages, strategy, shard, microbatches, schedule.in_flight)
+    held = worst([part.parameters for part in memory.values()])
+
+    p2p = transfer(strategy, prices, blocks["layer"].boundary)
+    pipeline = stage_times(times, stages, strategy, microbatches, p2p)
+    busy = busy_parts(times, strategy, model.layers, microbatches, p2p)
+    busy["exposed_data"] = data_exchange(strategy, cluster, groups, blocks, times, model.layers, held, shard, pipeline)
+    busy["optimizer"] = optimizer_time(strategy, held, shard, speed.memory)
+    fixed = busy["exposed_data"] + busy["optimizer"] + profile.step_fixed
+    worked = schedule.makespan(pipeline) + fixed
+    jitter = profile.jitter * log2(maximum(cluster.devices / 8.0, 1.0))
+    busy["other"] = busy["other"] + worked * jitter + profile.step_fixed
+
+    count = parameters(model)
+    flops = flops_per_token(model) * (strategy.global_batch * model.seq)
+    return Step(
+        model=model,
+        cluster=cluster,
+        strategy=strategy,
+        step_time=worked * (1.0 + jitter),
+        busy=busy,
+        kernels={kind: block.kernels for kind, block in times.items()},
+        stages={name: part.parts for name, part in memory.items()},
+        memory_total=worst([part.total for part in memory.values()]),
+        capacity=cluster.local.capacity - cluster.device.reserve,
+        illegal=illegal(model, cluster, strategy, data, microbatches),
+        data=data,
+        microbatches=microbatches,
+        model_flops=flops,
+        recomputed_flops=recomputed_flops(model),
+        parameters={"total": count.total, "active": count.active},
+        sources=(cluster.device.source, cluster.source, profile.source, *schedule.sources),
+    )
+
+
+def _head_cost(times: dict[str, BlockTimes], strategy: Strategy) -> Num:
+    """How many layers the head counts as where a framework splits layers over stages by cost; else 0."""
+    if isinstance(strategy.profile.balanced, float) and strategy.profile.balanced == 0.0:
+        return 0.0  # else every axis of the times would enter the stage sizes
+    layer, head = times["layer"], times["head"]
+    ratio = (head.forward_total + head.backward_total) / (layer.forward_total + layer.backward_total)
+    return strategy.profile.balanced * floor(ratio + 0.5)

@@ -1,0 +1,1 @@
+"""Pipeline schedules: in-flight counts, closed forms, and the event-by-event timeline that checks them."""

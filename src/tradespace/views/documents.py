@@ -1,0 +1,162 @@
+"""Documents: one candidate of a Step as plain numbers and words, the keys that scripts read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tradespace.inputs.strategy import RECOMPUTE_CODES
+from tradespace.step import TIME_PARTS, Step
+from tradespace.workload.legality import REASONS
+
+BAND_80 = 1.2816  # half-width of a central 80 % interval in standard deviations (normal quantile)
+MEMORY_PARTS = ("weights", "gradients", "optimizer", "master", "activations", "logits", "buffers", "overhead")
+
+
+def scalar(value: Any) -> float:
+    """A number of a single candidate.
+
+    >>> scalar(2.0)
+    2.0
+    """
+    array = np.asarray(value, dtype=np.float64)
+    if array.size != 1:
+        raise ValueError("this Step holds many candidates; take one (explore gives Steps of single candidates)")
+    return float(array.reshape(-1)[0])
+
+
+def worst_stage(step: Step) -> str:
+    """Name of the stage class with the largest footprint."""
+    totals = {name: sum(scalar(v) for v in parts.values()) for name, parts in step.stages.items()}
+    return max(totals, key=lambda name: totals[name])
+
+
+def memory_document(step: Step) -> dict[str, float]:
+    """Bytes by part on the worst stage, with their total."""
+    parts = {name: scalar(step.stages[worst_stage(step)][name]) for name in MEMORY_PARTS}
+    return {**parts, "total": sum(parts.values())}
+
+
+def reasons(step: Step) -> list[str]:
+    """Sentences on what is wrong with a candidate; empty when it is legal and fits."""
+    found = [f"not legal: {REASONS[name]}" for name, applies in step.illegal.items() if bool(scalar(applies))]
+    need, have = scalar(step.memory_total), scalar(step.capacity)
+    profile = step.strategy.profile
+    if need > have * scalar(profile.risk_share):
+        found.append(f"does not fit: needs {need / 1e9:.1f} GB of {have / 1e9:.1f} GB on the {worst_stage(step)} stage")
+    elif need > have * scalar(profile.fit_share):
+        found.append(
+            f"at risk: {need / 1e9:.1f} GB are more than {scalar(profile.fit_share):.0%} of {have / 1e9:.1f} GB"
+        )
+    return found
+
+
+def verdict(step: Step) -> str:
+    """fits, at risk or does not fit (illegal candidates do not fit either)."""
+    if not bool(scalar(step.legal)) or not bool(scalar(step.fits)):
+        return "does not fit"
+    return "at risk" if bool(scalar(step.at_risk)) else "fits"
+
+
+def strategy_document(step: Step) -> dict[str, Any]:
+    """The resolved strategy in the short keys of strategy strings."""
+    s = step.strategy
+    words = {code: word for word, code in RECOMPUTE_CODES.items()}
+    numbers: Mapping[str, Any] = {
+        "tp": s.tensor,
+        "sp": s.sequence_parallel,
+        "cp": s.context,
+        "pp": s.pipeline,
+        "vp": s.virtual_stages,
+        "dp": step.data,
+        "zero": s.zero,
+        "shard": s.shard,
+        "micro_batch": s.micro_batch,
+        "global_batch": s.global_batch,
+        "flash": s.flash,
+        "cuda_graphs": s.cuda_graphs,
+    }
+    found: dict[str, Any] = {key: _whole(scalar(value)) for key, value in numbers.items()}
+    found["recompute"] = words[scalar(s.recompute)]
+    found |= {"precision": s.precision.name, "optimizer": s.optimizer.name, "schedule": s.schedule}
+    return found | {"profile": s.profile.name, "order": "-".join(s.order)}
+
+
+def _whole(value: float) -> float | int:
+    return int(value) if value == int(value) else value
+
+
+def strategy_text(step: Step) -> str:
+    """The strategy as one line, what differs from the defaults first.
+
+    Keys at their default of 1 or 0 are left out, so that the line can be given back to the command line.
+    """
+    keys = strategy_document(step)
+    shown = [f"tp={keys['tp']}"]
+    shown += [f"{k}={keys[k]}" for k in ("cp", "pp", "vp") if keys[k] != 1]
+    if keys["sp"] != int(keys["tp"] > 1):
+        shown.append(f"sp={keys['sp']}")
+    shown += [f"zero={keys['zero']}", f"micro_batch={keys['micro_batch']}", f"recompute={keys['recompute']}"]
+    return ",".join(shown)
+
+
+def step_document(step: Step) -> dict[str, Any]:
+    """One candidate's document; times in seconds, memory in bytes, rates per device.
+
+    `low` and `high` bound the step time with 80 % probability, from the spread of the profile's validation runs.
+    """
+    time = scalar(step.step_time)
+    profile, low_bits = step.strategy.profile, step.strategy.precision.gemm in ("fp8", "fp4")
+    spread = BAND_80 * scalar(profile.spread_low if low_bits else profile.spread)
+    return {
+        "schema": 1,
+        "step_time_s": time,
+        "tokens_per_s_per_device": scalar(step.tokens_per_s_per_device),
+        "model_tflops_per_device": scalar(step.model_flops_per_s_per_device) / 1e12,
+        "mfu": scalar(step.mfu),
+        "hfu": scalar(step.hfu),
+        "fits": verdict(step) != "does not fit",
+        "verdict": verdict(step),
+        "reasons": reasons(step),
+        "time": {name: scalar(step.time[name]) for name in TIME_PARTS},
+        "memory": memory_document(step),
+        "stage": worst_stage(step),
+        "capacity": scalar(step.capacity),
+        "parameters": {name: int(scalar(count)) for name, count in step.parameters.items()},
+        "devices": int(scalar(step.cluster.devices)),
+        "microbatches": int(scalar(step.microbatches)),
+        "strategy": strategy_document(step),
+        "low": time * math.exp(-spread),
+        "high": time * math.exp(spread),
+        "sources": [source for source in dict.fromkeys(step.sources) if source],
+    }
+
+
+def ladder(step: Step) -> list[dict[str, Any]]:
+    """Rungs from the ideal FLOP time to the step time: seconds added, seconds so far, where it comes from."""
+    time = {name: scalar(value) for name, value in step.time.items()}
+    kinds = {name: scalar(value) for name, value in step.kinds.items()}
+    device, profile = step.cluster.device, step.strategy.profile
+    peak = scalar(device.peak) * scalar(step.cluster.devices)
+    ideal = scalar(step.model_flops) / peak
+    rungs = [
+        ("model FLOPs at the dense 16-bit peak", ideal, f"6 N per token and causal attention; peak: {device.source}"),
+        ("efficiency of matrix products and attention", kinds["matrix"] + kinds["attention"] - ideal, "device.gemm"),
+        ("memory-bound kernels", kinds["memory_bound"], f"passes of profile {profile.name}, bandwidth of {device.key}"),
+        ("recompute", time["recompute"], "strategy.recompute"),
+        ("pipeline bubble and imbalance", time["bubble"], f"schedule {step.strategy.schedule}"),
+        ("exposed tensor exchanges", time["exposed_tensor"], "collectives on the network dims of the group"),
+        ("exposed context exchanges", time["exposed_context"], "ring of keys and values behind attention"),
+        ("exposed pipeline transfers", time["exposed_pipeline"], "stage boundaries"),
+        ("exposed data-parallel exchanges", time["exposed_data"], "gradients and parameters behind compute"),
+        ("optimizer", time["optimizer"], step.strategy.optimizer.source),
+        ("host launch floor, fixed and jitter", time["other"], f"profile {profile.name}: {profile.source}"),
+    ]
+    so_far, found = 0.0, []
+    for name, seconds, source in rungs:
+        so_far += seconds
+        found.append({"rung": name, "seconds": seconds, "total": so_far, "source": source})
+    return found

@@ -1,0 +1,169 @@
+"""Operator and Block: what one microbatch asks of one device, phase by phase."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tradespace.num import Num
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gemm:
+    """`batch` matrix products (m x k)(k x n); `left`, `right`, `out` are m k, k n, m n values.
+
+    Made by `Gemm.of`; the gradients' shapes share these counts, so each is computed once.
+    """
+
+    m: Num
+    k: Num
+    n: Num
+    batch: Num
+    left: Num
+    right: Num
+    out: Num
+    flops: Num
+
+    @staticmethod
+    def of(m: Num, k: Num, n: Num, batch: Num = 1.0) -> Gemm:
+        """A product from its sizes; 2 m k n batch FLOPs.
+
+        >>> Gemm.of(2.0, 3.0, 4.0).flops
+        48.0
+        """
+        left = m * k
+        return Gemm(m, k, n, batch, left, k * n, m * n, 2.0 * left * (n * batch))
+
+    @property
+    def input_grad(self) -> Gemm:
+        """(m, n, k): output gradient times transposed weight."""
+        return Gemm(self.m, self.n, self.k, self.batch, self.out, self.right, self.left, self.flops)
+
+    @property
+    def weight_grad(self) -> Gemm:
+        """(k, m, n): transposed input times output gradient."""
+        return Gemm(self.k, self.m, self.n, self.batch, self.left, self.out, self.right, self.flops)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AttentionCore:
+    """Fused attention: `flops` FLOPs in this phase (causal half), for heads of `head_dim` over `keys` keys."""
+
+    flops: Num
+    head_dim: Num
+    keys: Num
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Exchange:
+    """A collective among a group of the strategy: `volume` = bytes of the full tensor, run with weight `share`.
+
+    `share` is 1 where the exchange happens, 0 where it does not (so that a switch can be an axis).
+    """
+
+    collective: str
+    group: str
+    volume: Num
+    share: Num = 1.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Work:
+    """One phase of an operator on one device for one microbatch.
+
+    `shape` is what runs on the matrix units, `traffic` the bytes that memory-bound kernels read and write,
+    `exchanges` the collectives that the phase waits for.
+    """
+
+    shape: Gemm | AttentionCore | None = None
+    traffic: Num = 0.0
+    exchanges: tuple[Exchange, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operator:
+    """A named operation with its three phases, the parameters it holds and the bytes it saves for backward.
+
+    `kind` is gemm, head (a GEMM that stays in 16 bits), attention, score (unfused attention), pass (memory-bound) or lookup. `core` marks what selective
+    recomputation runs again instead of saving.
+    """
+
+    name: str
+    kind: str
+    forward: Work
+    input_grad: Work | None = None
+    weight_grad: Work | None = None
+    weights: Num = 0.0
+    saved: Num = 0.0
+    core: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """The operators of one kind of layer; `weights` = parameters of one such layer on one device, `boundary` = bytes
+    of its input for one microbatch on one device."""
+
+    kind: str
+    operators: tuple[Operator, ...]
+    weights: Num
+    boundary: Num
+
+    @staticmethod
+    def of(kind: str, operators: tuple[Operator, ...], boundary: Num = 0.0) -> Block:
+        """A block from its operators; their parameters are added up once."""
+        held = [op.weights for op in operators if not (isinstance(op.weights, float) and op.weights == 0.0)]
+        return Block(kind, operators, total(held), boundary)
+
+
+def total(values: Sequence[Num]) -> Num:
+    """Sum of a few numbers; floats are added first, so that arrays are added as few times as possible.
+
+    >>> total([1.0, 2.0])
+    3.0
+    """
+    result: Num = 0.0
+    for value in values:
+        if isinstance(value, float):
+            result = result + value
+    for value in values:
+        if not isinstance(value, float):
+            result = value if isinstance(result, float) and result == 0.0 else result + value
+    return result
+
+
+def gemm_operator(
+    name: str,
+    shape: Gemm,
+    *,
+    kind: str = "gemm",
+    bias: Num = 0.0,
+    saved: Num = 0.0,
+    before: tuple[Exchange, ...] = (),
+    after: tuple[Exchange, ...] = (),
+    before_back: tuple[Exchange, ...] = (),
+    after_back: tuple[Exchange, ...] = (),
+    gather_back: tuple[Exchange, ...] = (),
+) -> Operator:
+    """A linear layer: forward (m, k, n), input gradient (m, n, k), weight gradient (k, m, n).
+
+    Exchanges: `before`/`after` the forward product, `before_back`/`after_back` the input gradient, `gather_back`
+    the repeated gathering of the input for the weight gradient.
+    """
+    return Operator(
+        name,
+        kind,
+        Work(shape, exchanges=before + after),
+        Work(shape.input_grad, exchanges=before_back + after_back),
+        Work(shape.weight_grad, exchanges=gather_back),
+        weights=shape.right * shape.batch + bias,
+        saved=saved,
+    )
+
+
+def pass_operator(
+    name: str, kind: str, size: Num, forward: Num, backward: Num, *, weights: Num = 0.0, saved: Num = 0.0
+) -> Operator:
+    """A memory-bound operation over `size` bytes: `forward` and `backward` passes of it."""
+    return Operator(
+        name, kind, Work(traffic=size * forward), Work(traffic=size * backward), weights=weights, saved=saved
+    )

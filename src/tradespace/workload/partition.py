@@ -1,0 +1,56 @@
+"""Layers over pipeline stages: a few classes of stage with the number of layers that each holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tradespace.num import Bool, Num, both, floor, maximum, minimum, where
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StageClass:
+    """Stages that hold the same blocks: `count` of them, the first one at `index` (0 = first stage)."""
+
+    name: str
+    count: Num
+    index: Num
+    layers: Num
+    embedding: Num  # 1 where the stage holds the input embedding
+    head: Num  # 1 where it holds final norm, output head and loss
+
+
+def partition(layers: Num, pipeline: Num, head_cost: Num) -> tuple[StageClass, StageClass, StageClass, StageClass]:
+    """Classes first, heavier middle, lighter middle, last for `layers` over `pipeline` stages.
+
+    `head_cost` is how many layers the split counts the head as (0: layers are split by count). Stages get
+    floor(layers / pipeline), the remainder goes to the middle stages first: the ends carry the embedding and the head
+    (126 layers on 16 stages: 7, fourteen times 8, 7, as Llama 3 405B was trained: Grattafiori et al. 2024, 3.3.2).
+
+    >>> [(int(c.count), int(c.layers)) for c in partition(126.0, 16.0, 0.0)]
+    [(1, 7), (14, 8), (0, 7), (1, 7)]
+    """
+    extra = minimum(head_cost, floor(layers / pipeline))
+    extra = where(pipeline > 1.0, extra, 0.0)
+    places = layers + extra
+    base = floor(places / pipeline)
+    rest = places - base * pipeline
+    middle = maximum(pipeline - 2.0, 0.0)
+    heavy = minimum(rest, middle)
+    single = where(pipeline > 1.0, 0.0, 1.0)
+    first_layers = base + (rest - heavy)
+    last_layers = where(pipeline > 1.0, maximum(base - extra, 0.0), 0.0)
+    return (
+        StageClass("first", 1.0, 0.0, first_layers, 1.0, single),
+        StageClass("middle", heavy, 1.0, where(heavy > 0.0, base + 1.0, 0.0), 0.0, 0.0),
+        StageClass("lighter middle", middle - heavy, 1.0 + heavy, where(middle > heavy, base, 0.0), 0.0, 0.0),
+        StageClass("last", 1.0 - single, pipeline - 1.0, last_layers, 0.0, 1.0 - single),
+    )
+
+
+def chunks_fit(layers: Num, pipeline: Num, virtual_stages: Num) -> Bool:
+    """Whether every model chunk can hold a layer (embedding and head may take one place each).
+
+    >>> chunks_fit(126.0, 16.0, 8.0), chunks_fit(126.0, 16.0, 9.0)
+    (True, False)
+    """
+    return both(pipeline * virtual_stages <= layers + 2.0, pipeline <= layers)

@@ -1,0 +1,99 @@
+"""Quantities: known conversions, pint as the independent oracle, and one sentence per fault."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tradespace.errors import InputError
+from tradespace.inputs.fields import Quantity
+from tradespace.inputs.units import _UNITS, number, parse
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "value"),
+    [
+        ("900 GB/s", "byte/s", 9e11),
+        ("400 Gb/s", "byte/s", 5e10),
+        ("400Gbps", "byte/s", 5e10),
+        ("312 TFLOP/s", "FLOP/s", 3.12e14),
+        ("312 TFLOPS", "FLOP/s", 3.12e14),
+        ("3.35 TB/s", "byte/s", 3.35e12),
+        ("141GB", "byte", 1.41e11),
+        ("80 GiB", "byte", 80 * 2**30),
+        ("25 us", "s", 25e-6),
+        ("25 µs", "s", 25e-6),
+        ("2 d", "s", 172800.0),
+        ("0.7 kW", "W", 700.0),
+        ("85 %", "", 0.85),
+        ("1e9", "byte", 1e9),
+        ("14.9 us/MB^0.5", "s/byte^0.5", 14.9e-9),
+        (80e9, "byte", 8e10),
+        (7, "s", 7.0),
+    ],
+)
+def test_known_conversions(text, unit, value):
+    assert parse(text, unit, "here") == pytest.approx(value, rel=1e-15)
+
+
+def test_every_unit_agrees_with_pint():
+    pint = pytest.importorskip("pint")
+    registry = pint.UnitRegistry(case_sensitive=True)
+    registry.define("FLOP = [work] = FLOP")
+    spelled = {"B": "byte", "b": "bit", "s": "second", "W": "watt", "FLOP": "FLOP", "d": "day", "h": "hour"}
+    checked = 0
+    for unit, (up, down, base) in _UNITS.items():
+        tail = next((name for name in ("FLOP", "B", "b", "s", "W", "d", "h") if unit.endswith(name)), None)
+        if tail is None or unit in ("%", "min") or unit.startswith("K") and not unit.startswith("Ki"):
+            continue
+        prefix = unit.removesuffix(tail)
+        if prefix.endswith(("FLOP", "byte")):
+            continue
+        expected = registry.Quantity(1.0, prefix + spelled[tail]).to(base).magnitude
+        assert up / down == pytest.approx(expected, rel=1e-12), unit
+        checked += 1
+    assert checked > 50
+
+
+@given(st.floats(1e-3, 1e6), st.sampled_from(["GB", "MiB", "TB"]))
+def test_rates_are_the_unit_over_a_second(value, unit):
+    assert parse(f"{value!r} {unit}/s", "byte/s", "x") == parse(f"{value!r} {unit}", "byte", "x")
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "message"),
+    [
+        ("900 GB", "byte/s", "link: '900 GB' is in byte, but a bandwidth such as '450 GB/s' is needed"),
+        ("80 gb", "byte", "link: unknown unit 'gb'; did you mean 'GB'?"),
+        ("80 furlongs", "byte", "link: unknown unit 'furlongs'"),
+        ("a lot", "byte", "link: 'a lot' is not a size such as '80 GB'"),
+        ("", "byte", "link: '' is not a size"),
+        (None, "byte", "link: None is not a size"),
+        (True, "byte", "link: True is not a size"),
+        (10**400, "byte", "link: a whole number of 401 digits is too large"),
+        ("8 GB", "", "link: '8 GB' is in byte, but a plain number is needed"),
+        ("1 GB/GB", "byte", "link: '1 GB/GB' is in byte/byte"),
+    ],
+)
+def test_one_sentence_per_fault(value, unit, message):
+    with pytest.raises(InputError) as fault:
+        parse(value, unit, "link")
+    assert str(fault.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (float("nan"), "not a finite number"),
+        ("1e999", "not a finite number"),
+        (-1, "below the least possible value, 1 byte"),
+        ("200 GB", "above the largest possible value, 1e+11 byte"),
+        (1.5, "not a whole number"),
+    ],
+)
+def test_bounds(value, message):
+    with pytest.raises(InputError, match="^x: .*" + message.replace("+", r"\+")):
+        number(value, Quantity("byte", "", 1.0, 1e11, True), "x")
+
+
+def test_switches_take_true_and_false():
+    assert number(True, Quantity("", "", 0.0, 1.0, True), "x") == 1.0
