@@ -23,7 +23,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
     "; did you mean 'h100-sxm'?"
     """
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    inside = [known_name for known_name in names if name and name.lower() in known_name.lower()]
+    close = inside[:1] or difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     if close:
         return f"; did you mean '{close[0]}'?"
     shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")

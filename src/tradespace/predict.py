@@ -70,7 +70,7 @@ def predict(model: Model, cluster: Cluster, strategy: Strategy) -> Step:
         stages={name: part.parts for name, part in memory.items()},
         memory_total=worst([part.total for part in memory.values()]),
         capacity=cluster.local.capacity - cluster.device.reserve,
-        illegal=illegal(model, cluster, strategy, data, microbatches),
+        illegal=illegal(model, strategy, data, microbatches),
         data=data,
         microbatches=microbatches,
         model_flops=flops,

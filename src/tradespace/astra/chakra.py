@@ -28,8 +28,18 @@ from tradespace.astra.wire import (
 )
 
 INVALID, METADATA, LOAD, STORE, COMP, SEND, RECV, COLLECTIVE = range(8)
-COMM_TYPES = ("all_reduce", "reduce", "all_gather", "gather", "scatter", "broadcast", "all_to_all", "reduce_scatter",
-              "reduce_scatter_block", "barrier")
+COMM_TYPES = (
+    "all_reduce",
+    "reduce",
+    "all_gather",
+    "gather",
+    "scatter",
+    "broadcast",
+    "all_to_all",
+    "reduce_scatter",
+    "reduce_scatter_block",
+    "barrier",
+)
 VERSION = "0.0.4"
 MAX_DIMS = 64
 _FIXED = {3: "<d", 5: "<f", 19: "<I", 21: "<Q", 23: "<i", 25: "<q"}
@@ -93,8 +103,18 @@ def decode(data: bytes) -> tuple[Node, dict[str, str | int], tuple[Span, ...]]:
         raise WireError(f"type {kind} is not one of 1 to 7" if size >= 0 else f"{size} bytes")
     flags = values.get(b"involved_dim", ())
     dims = flags if isinstance(flags, tuple) else ()
-    node = Node(ident, name, kind, tuple(deps), duration * 1000, bool(_integer(values, b"is_cpu_op", 0)),
-                _integer(values, b"num_ops", 0), size, _comm_type(values, kind), dims)
+    node = Node(
+        ident,
+        name,
+        kind,
+        tuple(deps),
+        duration * 1000,
+        bool(_integer(values, b"is_cpu_op", 0)),
+        _integer(values, b"num_ops", 0),
+        size,
+        _comm_type(values, kind),
+        dims,
+    )
     return node, variable, tuple(spans)
 
 
@@ -109,8 +129,9 @@ def _dependencies(data: bytes, wire: int, value: int, start: int, stop: int, dep
         raise WireError(f"dependencies have wire type {wire}")
 
 
-def _attribute(data: bytes, at: int, end: int, values: dict[bytes, str | int | float | tuple[bool, ...]],
-               spans: list[Span]) -> None:
+def _attribute(
+    data: bytes, at: int, end: int, values: dict[bytes, str | int | float | tuple[bool, ...]], spans: list[Span]
+) -> None:
     key = b""
     found: tuple[int, int, int, int, int] | None = None
     for number, wire, value, start, stop in fields(data, at, end):
@@ -128,8 +149,9 @@ def _attribute(data: bytes, at: int, end: int, values: dict[bytes, str | int | f
         spans.append((key.decode(), found[3], found[4]))
 
 
-def _value(data: bytes, number: int, wire: int, value: int, start: int, stop: int
-           ) -> str | int | float | tuple[bool, ...]:
+def _value(
+    data: bytes, number: int, wire: int, value: int, start: int, stop: int
+) -> str | int | float | tuple[bool, ...]:
     if wire == VARINT:
         if number in (15, 17):
             return zigzag(value)
@@ -140,7 +162,7 @@ def _value(data: bytes, number: int, wire: int, value: int, start: int, stop: in
     if number == 28:
         flags = []
         for _, kind, flag, first, last in fields(data, start, stop):
-            packed = data[first:min(last, first + MAX_DIMS + 1)]
+            packed = data[first : min(last, first + MAX_DIMS + 1)]
             flags += [bool(flag)] if kind == VARINT else [byte != 0 for byte in packed]
             if len(flags) > MAX_DIMS:
                 raise WireError(f"involved_dim has more than {MAX_DIMS} entries")

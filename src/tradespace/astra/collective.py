@@ -22,8 +22,15 @@ Times = NDArray[np.int64]
 class Collective:
     """One collective of `members` (None: all ranks on the network dims `dims`), ready to be timed."""
 
-    def __init__(self, net: Network, system: System, kind: str, size: int, dims: tuple[int, ...],
-                 members: tuple[int, ...] | None = None) -> None:
+    def __init__(
+        self,
+        net: Network,
+        system: System,
+        kind: str,
+        size: int,
+        dims: tuple[int, ...],
+        members: tuple[int, ...] | None = None,
+    ) -> None:
         self.net, self.system, self.kind = net, system, kind
         self.members = members
         if members is None:
@@ -95,8 +102,10 @@ class Collective:
                 hops = max(2, n // 4)
             total += ranks * packets * hops
         if total > MAX_MESSAGES:
-            raise InputError(f"{self.kind}: about {total} messages to simulate one by one, more than {MAX_MESSAGES}; "
-                             "use fewer ranks or chunks, or the congestion-unaware backend with equal starts")
+            raise InputError(
+                f"{self.kind}: about {total} messages to simulate one by one, more than {MAX_MESSAGES}; "
+                "use fewer ranks or chunks, or the congestion-unaware backend with equal starts"
+            )
 
 
 def uniform(net: Network, members: tuple[int, ...], phase: Phase) -> bool:
@@ -112,8 +121,9 @@ def uniform(net: Network, members: tuple[int, ...], phase: Phase) -> bool:
     return True
 
 
-def window_of_one(net: Network, system: System, phase: Phase, chunks: int, servers: int, offsets: Sequence[int]
-                  ) -> list[int]:
+def window_of_one(
+    net: Network, system: System, phase: Phase, chunks: int, servers: int, offsets: Sequence[int]
+) -> list[int]:
     """Ends of the members of a ring or halvingDoubling group, all ranks at once as vectors.
 
     With one packet in flight a rank's k-th packet leaves at s_k; the packet that it waits for arrives at s_k of the
@@ -160,4 +170,3 @@ def time_of(net: Network, system: System, kind: str, size: int) -> int:
     if collective.alike:
         return collective.together[0]
     return max(collective.ends(range(net.size), [0] * net.size))
-

@@ -92,8 +92,15 @@ class Links:
         self._waiting[link] = deque()
         self._transmit(link, route, at, size, arrive, args)
 
-    def _transmit(self, link: tuple[int, int], route: list[int], at: int, size: int, arrive: Callable[..., None],
-                  args: tuple[Any, ...]) -> None:
+    def _transmit(
+        self,
+        link: tuple[int, int],
+        route: list[int],
+        at: int,
+        size: int,
+        arrive: Callable[..., None],
+        args: tuple[Any, ...],
+    ) -> None:
         busy, there = self._times[size]
         self._clock.after(there, self._hop, route, at + 1, size, arrive, args)
         self._clock.after(busy, self._release, link)

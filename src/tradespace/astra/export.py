@@ -14,8 +14,14 @@ from tradespace.errors import InputError
 from tradespace.network.astra import Network
 
 
-def write_iteration(iteration: Iteration, folder: str | Path, network: Network, machine: Machine,
-                    memory: RemoteMemory | None = None, name: str = "step") -> list[Path]:
+def write_iteration(
+    iteration: Iteration,
+    folder: str | Path,
+    network: Network,
+    machine: Machine,
+    memory: RemoteMemory | None = None,
+    name: str = "step",
+) -> list[Path]:
     """Files of an iteration in `folder`: NAME.RANK.et, NAME.json (groups), network.yml, system.json, memory.json.
 
     Durations are whole microseconds in a trace (at least 1): what is shorter is exact only under the roofline.
@@ -48,9 +54,13 @@ def system_values(machine: Machine) -> dict[str, object]:
     """
     system = machine.system
     values: dict[str, object] = {
-        "scheduling-policy": "LIFO", "endpoint-delay": system.endpoint_delay,
-        "active-chunks-per-dimension": system.active, "preferred-dataset-splits": system.chunks,
-        "collective-optimization": system.optimization, "roofline-enabled": int(machine.roofline)}
+        "scheduling-policy": "LIFO",
+        "endpoint-delay": system.endpoint_delay,
+        "active-chunks-per-dimension": system.active,
+        "preferred-dataset-splits": system.chunks,
+        "collective-optimization": system.optimization,
+        "roofline-enabled": int(machine.roofline),
+    }
     for collective, names in system.algorithms.items():
         values[f"{collective.replace('_', '-')}-implementation"] = list(names)
     if system.memory_bandwidth is not None:

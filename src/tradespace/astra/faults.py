@@ -31,24 +31,33 @@ def physical_notes(net: Network, system: System, groups: Iterable[tuple[int, ...
     notes = []
     used = [(dim, name) for names in system.algorithms.values() for dim, name in zip(net.dims, names, strict=False)]
     if any(dim.kind == "Ring" and name == "ring" for dim, name in used):
-        notes.append("Ring dims: ring collectives use one direction of each link only; a two-way ring has twice this "
-                     "bandwidth")
+        notes.append(
+            "Ring dims: ring collectives use one direction of each link only; a two-way ring has twice this bandwidth"
+        )
     if not net.aware and any(dim.kind == "Switch" and dim.size > 2 and "irect" in name for dim, name in used):
-        notes.append("direct on a Switch: the congestion-unaware backend lets a device send to all peers at once at "
-                     "full speed, up to (n-1) times too fast")
+        notes.append(
+            "direct on a Switch: the congestion-unaware backend lets a device send to all peers at once at "
+            "full speed, up to (n-1) times too fast"
+        )
     if net.aware and any(dim.kind == "Switch" for dim in net.dims):
-        notes.append("Switch: the congestion-aware backend stores and forwards whole chunks, about 2 times too slow "
-                     "with few chunks")
+        notes.append(
+            "Switch: the congestion-aware backend stores and forwards whole chunks, about 2 times too slow "
+            "with few chunks"
+        )
     if not net.aware and system.active > 1:
-        notes.append("active-chunks-per-dimension > 1: the congestion-unaware backend does not share bandwidth among "
-                     "active chunks, up to that factor too fast")
+        notes.append(
+            "active-chunks-per-dimension > 1: the congestion-unaware backend does not share bandwidth among "
+            "active chunks, up to that factor too fast"
+        )
     ring = system.algorithms.get("all_to_all", ())
     if any(dim.size > 2 and "ing" in name for dim, name in zip(net.dims, ring, strict=False)):
         notes.append("ring all-to-all: charged as n(n-1)/2 whole neighbour steps, too slow where transfers overlap")
     if any(_spans(net, group) for group in groups):
         which = "highest" if net.highest else "lowest"
-        notes.append(f"groups or pairs that differ in several dims: each message is charged on the {which} differing "
-                     "dim alone, the others are free")
+        notes.append(
+            f"groups or pairs that differ in several dims: each message is charged on the {which} differing "
+            "dim alone, the others are free"
+        )
     return notes
 
 

@@ -100,8 +100,9 @@ def _scalar(text: str, where: str | Path, line: int) -> Any:
     return text
 
 
-def number(values: dict[str, Any], key: str, where: str | Path, low: float, high: float, default: float | None = None
-           ) -> float:
+def number(
+    values: dict[str, Any], key: str, where: str | Path, low: float, high: float, default: float | None = None
+) -> float:
     """A number of `values` between `low` and `high`; numbers written as strings are read too.
 
     >>> number({"latency": "5"}, "latency", "x.json", 0, 10)

@@ -6,11 +6,11 @@ operations the lowest id goes first. Units: bytes, FLOP, seconds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from tradespace.astra.chakra import COLLECTIVE, COMP, LOAD, RECV, SEND, STORE, Node
-from tradespace.astra.traces import Comm, Peer, Program, Trace, check_nodes
+from tradespace.astra.traces import Comm, Peer, Program, Trace, program_of
 from tradespace.errors import InputError
 from tradespace.network.astra import COLLECTIVES
 
@@ -100,6 +100,7 @@ def to_traces(iteration: Iteration) -> tuple[list[Trace], dict[str, tuple[int, .
     groups: dict[tuple[int, ...], str] = {}
     same: dict[Node, Node] = {}
     programs: dict[tuple[int, ...], Program] = {}
+    shapes: dict[Hashable, Hashable] = {}
     known: dict[int, Trace] = {}
     traces = []
     for rank, operations in enumerate(iteration.ranks):
@@ -113,20 +114,27 @@ def to_traces(iteration: Iteration) -> tuple[list[Trace], dict[str, tuple[int, .
                 nodes.append(same.setdefault(node, node))
             key = tuple(map(id, nodes))
             if key not in programs:
-                check_nodes(nodes, f"rank {rank}")
-                programs[key] = Program(tuple(sorted(nodes, key=lambda node: node.id)))
+                programs[key] = program_of(nodes, f"rank {rank}", shapes)
             trace = known[id(operations)] = Trace(programs[key], tuple(comms), tuple(peers))
         traces.append(trace)
     return traces, {name: members for members, name in groups.items()}
 
 
-def _node(operation: Operation, rank: int, groups: dict[tuple[int, ...], str], comms: dict[Comm, int],
-          peers: dict[Peer, int]) -> Node:
+def _node(
+    operation: Operation, rank: int, groups: dict[tuple[int, ...], str], comms: dict[Comm, int], peers: dict[Peer, int]
+) -> Node:
     after = tuple(dict.fromkeys(operation.after))
     size = int(operation.bytes)
     if isinstance(operation, Compute):
-        return Node(operation.id, operation.name, COMP, after, round(operation.duration * 1e9),
-                    ops=int(operation.flops), size=size)
+        return Node(
+            operation.id,
+            operation.name,
+            COMP,
+            after,
+            round(operation.duration * 1e9),
+            ops=int(operation.flops),
+            size=size,
+        )
     if isinstance(operation, RemoteAccess):
         return Node(operation.id, operation.name, STORE if operation.store else LOAD, after, size=size)
     if isinstance(operation, Collective):
@@ -136,8 +144,16 @@ def _node(operation: Operation, rank: int, groups: dict[tuple[int, ...], str], c
         group = operation.group
         name = "" if group is None else groups.setdefault(group, str(len(groups) + 1))
         ref = comms.setdefault((name, operation.dims), len(comms))
-        return Node(operation.id, operation.name, COLLECTIVE, after, size=size, comm=operation.kind,
-                    dims=operation.dims, ref=ref)
+        return Node(
+            operation.id,
+            operation.name,
+            COLLECTIVE,
+            after,
+            size=size,
+            comm=operation.kind,
+            dims=operation.dims,
+            ref=ref,
+        )
     ref = peers.setdefault((operation.peer, operation.tag), len(peers))
     return Node(operation.id, operation.name, SEND if isinstance(operation, Send) else RECV, after, size=size, ref=ref)
 

@@ -67,13 +67,20 @@ def network_of(values: dict[str, Any], where: str | Path) -> Network:
     dims = []
     for i, (kind, size, bandwidth, latency) in enumerate(zip(*(c or [] for c in columns), strict=True)):
         at = f"{where}: dim {i}:"
-        dims.append(Dim(_kind(kind, at), _size(size, at), checked(bandwidth, f"{at} bandwidth", *BANDWIDTH),
-                        checked(latency, f"{at} latency", *LATENCY)))
+        dims.append(
+            Dim(
+                _kind(kind, at),
+                _size(size, at),
+                checked(bandwidth, f"{at} bandwidth", *BANDWIDTH),
+                checked(latency, f"{at} latency", *LATENCY),
+            )
+        )
     return _sized(tuple(dims), where)
 
 
-def _sized(dims: tuple[Dim, ...], where: str | Path, highest: bool = False, floor: MemoryFloor | None = None
-           ) -> Network:
+def _sized(
+    dims: tuple[Dim, ...], where: str | Path, highest: bool = False, floor: MemoryFloor | None = None
+) -> Network:
     if len(dims) > 10:
         raise InputError(f"{where}: {len(dims)} dims, but ASTRA-sim has at most 10")
     if math.prod(dim.size for dim in dims) > MAX_NPUS:
@@ -116,8 +123,11 @@ def _version1(values: dict[str, Any], where: str | Path) -> Network:
         dims.append(Dim(kind, size, rate, checked(latency, f"{at} link-latency", *LATENCY), fixed))
     floor = None
     if number(values, "hbm-scale", where, 0, 1e6, 0):
-        floor = MemoryFloor(number(values, "hbm-scale", where, 0, 1e6), number(values, "hbm-latency", where, *LATENCY),
-                            number(values, "hbm-bandwidth", where, *BANDWIDTH))
+        floor = MemoryFloor(
+            number(values, "hbm-scale", where, 0, 1e6),
+            number(values, "hbm-latency", where, *LATENCY),
+            number(values, "hbm-bandwidth", where, *BANDWIDTH),
+        )
     return _sized(tuple(dims), where, highest=True, floor=floor)
 
 

@@ -39,8 +39,10 @@ def cut(net: Network, system: System, collective: str, size: int) -> tuple[int, 
     chunk = size // system.chunks
     if collective == "all_gather":
         if not chunk:
-            raise InputError(f"all_gather of {size} bytes in {system.chunks} chunks: chunks of zero bytes, on which "
-                             "ASTRA-sim never ends; use at most one chunk per byte")
+            raise InputError(
+                f"all_gather of {size} bytes in {system.chunks} chunks: chunks of zero bytes, on which "
+                "ASTRA-sim never ends; use at most one chunk per byte"
+            )
     elif chunk < net.size:
         chunk = net.size
         size = system.chunks * chunk
@@ -57,8 +59,10 @@ def plans(net: Network, system: System, collective: str, size: int, dims: Sequen
         phase = Phase(collective, name, chunk, Scope(net.size), (0, 0), system.endpoint_delay)
         return [(_in_queue(phase, system, collective, i),) for i in range(count)]
     if len(algorithms) != len(net.dims):
-        raise InputError(f"{collective}: {len(algorithms)} algorithms for {len(net.dims)} network dims; give one per "
-                         "dim, first dim first")
+        raise InputError(
+            f"{collective}: {len(algorithms)} algorithms for {len(net.dims)} network dims; give one per "
+            "dim, first dim first"
+        )
     for dim in dims:
         check(system, collective, algorithms[dim], net.dims[dim].size)
     orders = _orders(net, system, collective, chunk, count, dims)
@@ -82,8 +86,10 @@ def group_plans(net: Network, system: System, collective: str, size: int, member
     if algorithm.startswith("one"):
         algorithm = algorithm[3].lower() + algorithm[4:]
     if algorithm == "doubleBinaryTree":
-        raise InputError(f"{collective} of ranks {list(members)[:8]}: doubleBinaryTree runs over the whole machine "
-                         "only; choose ring, direct or halvingDoubling")
+        raise InputError(
+            f"{collective} of ranks {list(members)[:8]}: doubleBinaryTree runs over the whole machine "
+            "only; choose ring, direct or halvingDoubling"
+        )
     if len(members) == 1:
         algorithm = "ring"
     else:
@@ -98,12 +104,14 @@ def check(system: System, collective: str, algorithm: str, n: int) -> None:
     if collective == "all_to_all" and algorithm in ("halvingDoubling", "doubleBinaryTree"):
         warn(f"all_to_all: there is no {algorithm} all-to-all; ASTRA-sim runs ring instead")
     elif algorithm == "halvingDoubling" and not power:
-        raise InputError(f"{collective}: halvingDoubling over {n} ranks does not end in ASTRA-sim; it needs a power of "
-                         "two")
+        raise InputError(
+            f"{collective}: halvingDoubling over {n} ranks does not end in ASTRA-sim; it needs a power of two"
+        )
     elif algorithm == "doubleBinaryTree":
         if not power:
-            raise InputError(f"{collective}: doubleBinaryTree over {n} ranks crashes ASTRA-sim; it needs a power of "
-                             "two")
+            raise InputError(
+                f"{collective}: doubleBinaryTree over {n} ranks crashes ASTRA-sim; it needs a power of two"
+            )
         if collective != "all_reduce":
             warn(f"{collective}: doubleBinaryTree knows all-reduce only; ASTRA-sim silently runs an all-reduce instead")
     reduces = collective in ("all_reduce", "reduce_scatter") or algorithm == "doubleBinaryTree"
@@ -114,8 +122,10 @@ def check(system: System, collective: str, algorithm: str, n: int) -> None:
 def _algorithms(system: System, collective: str) -> tuple[str, ...]:
     names = system.algorithms.get(collective, ())
     if not names:
-        raise InputError(f"the system file has no {collective.replace('_', '-')}-implementation, and the workload has "
-                         f"an {collective}")
+        raise InputError(
+            f"the system file has no {collective.replace('_', '-')}-implementation, and the workload has "
+            f"an {collective}"
+        )
     return names
 
 
@@ -145,18 +155,25 @@ def _in_queue(phase: Phase, system: System, collective: str, index: int) -> Phas
     if collective == "all_reduce":
         queues //= 2
         first = queues if phase.collective == "all_gather" else 0
-    return Phase(phase.collective, phase.algorithm, phase.size, phase.scope, (phase.queue[0], first + index % queues),
-                 phase.delay)
+    return Phase(
+        phase.collective,
+        phase.algorithm,
+        phase.size,
+        phase.scope,
+        (phase.queue[0], first + index % queues),
+        phase.delay,
+    )
 
 
-def _orders(net: Network, system: System, collective: str, chunk: int, count: int, dims: Sequence[int]
-            ) -> list[tuple[int, ...]]:
+def _orders(
+    net: Network, system: System, collective: str, chunk: int, count: int, dims: Sequence[int]
+) -> list[tuple[int, ...]]:
     gather = collective == "all_gather"
     if system.order == "themis" and collective != "all_to_all":
         return _themis(net, gather, chunk, count, tuple(dims))
     base = tuple(dims)[::-1] if gather else tuple(dims)
     if system.order == "roundRobin":
-        return [base[i % len(base):] + base[:i % len(base)] for i in range(count)]
+        return [base[i % len(base) :] + base[: i % len(base)] for i in range(count)]
     return [base] * count
 
 

@@ -31,8 +31,9 @@ class Communicators:
         else:
             members = self.groups.get(name)
             if members is None:
-                raise InputError(f"rank {rank}: communicator {name[:40]!r} is not in the communicator-group file "
-                                 "(--comm-groups)")
+                raise InputError(
+                    f"rank {rank}: communicator {name[:40]!r} is not in the communicator-group file (--comm-groups)"
+                )
             if rank not in members:
                 raise InputError(f"rank {rank} uses communicator {name[:40]!r}, of which it is no member")
             if len(members) < self.net.size:
@@ -57,23 +58,28 @@ class Communicators:
         if not flags:
             return tuple(range(count))
         if len(flags) < count or not any(flags[:count]):
-            raise InputError(f"involved_dim {list(flags)[:10]} must have one entry per network dim ({count}), at least "
-                             "one of them true")
+            raise InputError(
+                f"involved_dim {list(flags)[:10]} must have one entry per network dim ({count}), at least "
+                "one of them true"
+            )
         return tuple(dim for dim in range(count) if flags[dim])
 
     def collective(self, key: Key, members: tuple[int, ...], node: Node) -> Collective:
         """The collective of `node` on this communicator."""
         if node.comm not in COLLECTIVES:
-            raise InputError(f"node {node.id} ({node.name[:60]}): {node.comm} is not supported by ASTRA-sim; use one "
-                             f"of {', '.join(COLLECTIVES)}, broadcast")
+            raise InputError(
+                f"node {node.id} ({node.name[:60]}): {node.comm} is not supported by ASTRA-sim; use one "
+                f"of {', '.join(COLLECTIVES)}, broadcast"
+            )
         group = key[0] == "group"
         if len(members) == 1:
             warn(f"communicator {key[1]}: a group of one rank still costs one insertion")
         dims = () if group else self.dims(node.dims)
         full = (node.comm, node.size, members if group else dims)
         if full not in self._collectives:
-            self._collectives[full] = Collective(self.net, self.system, node.comm, node.size, dims,
-                                                 members if group else None)
+            self._collectives[full] = Collective(
+                self.net, self.system, node.comm, node.size, dims, members if group else None
+            )
         return self._collectives[full]
 
     def shape(self, key: Key, members: tuple[int, ...]) -> Key:
@@ -122,8 +128,9 @@ class Classes:
     def __init__(self, communicators: Communicators, traces: Sequence[Trace]) -> None:
         self._communicators, self._traces = communicators, traces
         self._found = [[communicators.find(rank, comm) for comm in trace.comms] for rank, trace in enumerate(traces)]
-        self._slots = {(rank, key): slot for rank, found in enumerate(self._found)
-                       for slot, (key, _) in enumerate(found)}
+        self._slots = {
+            (rank, key): slot for rank, found in enumerate(self._found) for slot, (key, _) in enumerate(found)
+        }
         self._peer_slots = [{pair: slot for slot, pair in enumerate(trace.peers)} for trace in traces]
         self.of = self._refine()
         self.first = [self.of.index(number) for number in range(max(self.of) + 1)]
@@ -131,9 +138,14 @@ class Classes:
     def _refine(self) -> list[int]:
         """Coarsest classes in which equal ranks have equal programs and meet equal classes at equal cost."""
         shapes = {key: self._communicators.shape(key, members) for found in self._found for key, members in found}
-        keys: list[object] = [(id(trace.program), tuple(shapes[key] for key, _ in found),
-                               tuple(self._partner(rank, slot) for slot in range(len(trace.peers))))
-                              for rank, (trace, found) in enumerate(zip(self._traces, self._found, strict=True))]
+        keys: list[object] = [
+            (
+                id(trace.program.shape),
+                tuple(shapes[key] for key, _ in found),
+                tuple(self._partner(rank, slot) for slot in range(len(trace.peers))),
+            )
+            for rank, (trace, found) in enumerate(zip(self._traces, self._found, strict=True))
+        ]
         count = 0
         while True:
             numbers: dict[object, int] = {}
@@ -146,8 +158,10 @@ class Classes:
                 for key, members in found:
                     if key not in met:
                         met[key] = frozenset((of[rank], self._slots.get((rank, key), -1)) for rank in members)
-            keys = [(of[rank], tuple(met[key] for key, _ in found), tuple(of[peer] for peer, _ in trace.peers))
-                    for rank, (trace, found) in enumerate(zip(self._traces, self._found, strict=True))]
+            keys = [
+                (of[rank], tuple(met[key] for key, _ in found), tuple(of[peer] for peer, _ in trace.peers))
+                for rank, (trace, found) in enumerate(zip(self._traces, self._found, strict=True))
+            ]
             self._met = met
 
     def _partner(self, rank: int, slot: int) -> tuple[int, tuple[int, int]]:

@@ -71,13 +71,14 @@ class Meeting:
 class Replay:
     """The event loop over all actors."""
 
-    def __init__(self, world: World, machine: Machine, memory: RemoteMemory | None, programs: Sequence[Program]
-                 ) -> None:
+    def __init__(
+        self, world: World, machine: Machine, memory: RemoteMemory | None, programs: Sequence[Program]
+    ) -> None:
         if sum(len(program.nodes) for program in programs) > MAX_OPERATIONS:
             raise InputError(f"more than {MAX_OPERATIONS} operations over all ranks are not replayed one by one")
         self.clock = Clock()
         self.world, self.machine, self.memory = world, machine, memory
-        self.actors = [Actor(program, list(program.graph[1]), left=len(program.nodes)) for program in programs]
+        self.actors = [Actor(program, list(program.parents), left=len(program.nodes)) for program in programs]
         self._meetings: dict[tuple[object, int], Meeting] = {}
         self._arrived: dict[object, int] = defaultdict(int)
         self._posted: dict[object, deque[tuple[int, int]]] = defaultdict(deque)
@@ -94,8 +95,15 @@ class Replay:
         for number, actor in enumerate(self.actors):
             if actor.left:
                 raise InputError(self._stuck(number, actor))
-        return [{"total": actor.total, "compute": actor.compute, "communication": actor.communication,
-                 "exposed": actor.total - actor.compute} for actor in self.actors]
+        return [
+            {
+                "total": actor.total,
+                "compute": actor.compute,
+                "communication": actor.communication,
+                "exposed": actor.total - actor.compute,
+            }
+            for actor in self.actors
+        ]
 
     def _offer(self, actor: Actor, index: int) -> None:
         node = actor.program.nodes[index]
@@ -135,7 +143,7 @@ class Replay:
     def _retire(self, actor: Actor, index: int) -> None:
         actor.left -= 1
         actor.total = self.clock.now
-        for child in actor.program.graph[0][index]:
+        for child in actor.program.children[index]:
             actor.missing[child] -= 1
             if not actor.missing[child]:
                 self._offer(actor, child)
@@ -158,15 +166,19 @@ class Replay:
             return node.duration or 1
         memory, peak = self.machine.system.memory_bandwidth, self.machine.peak
         if memory is None or peak is None or node.ops <= 0 or node.size < 0:
-            raise InputError(f"node {node.id} ({node.name[:60]}): the roofline needs num_ops and tensor_size above 0; "
-                             f"ASTRA-sim divides by zero on num_ops = {node.ops}, tensor_size = {node.size}")
+            raise InputError(
+                f"node {node.id} ({node.name[:60]}): the roofline needs num_ops and tensor_size above 0; "
+                f"ASTRA-sim divides by zero on num_ops = {node.ops}, tensor_size = {node.size}"
+            )
         performance = min(memory * 1e9 * (node.ops / node.size), peak)
         return int(node.ops / performance * 1e9)
 
     def _access_time(self, number: int, node: Node) -> int:
         if self.memory is None or self.memory.kind == "NO_MEMORY_EXPANSION":
-            raise InputError(f"node {node.id} ({node.name[:60]}) accesses remote memory, but no memory file with an "
-                             "expansion is given (--memory)")
+            raise InputError(
+                f"node {node.id} ({node.name[:60]}) accesses remote memory, but no memory file with an "
+                "expansion is given (--memory)"
+            )
         time, now = self.memory.access(node.size), self.clock.now
         server = self.memory.server(number)
         if server is None:
@@ -200,9 +212,11 @@ class Replay:
         meeting = self._meetings.setdefault((name, call), Meeting(node))
         if (meeting.node.comm, meeting.node.size) != (node.comm, node.size):
             other = meeting.node
-            raise InputError(f"node {node.id} ({node.name[:60]}): collective {call + 1} on this communicator is "
-                             f"{node.comm} of {node.size} bytes here and {other.comm} of {other.size} bytes on another "
-                             f"rank (node {other.id}): ASTRA-sim waits forever")
+            raise InputError(
+                f"node {node.id} ({node.name[:60]}): collective {call + 1} on this communicator is "
+                f"{node.comm} of {node.size} bytes here and {other.comm} of {other.size} bytes on another "
+                f"rank (node {other.id}): ASTRA-sim waits forever"
+            )
         meeting.starts[number] = self.clock.now, index, slot
         if len(meeting.starts) < len(actors):
             return
@@ -221,13 +235,19 @@ class Replay:
         for meeting in self._meetings.values():
             rank, (_, index, _) = next(iter(meeting.starts.items()))
             node = self.actors[rank].program.nodes[index]
-            return (f"rank {rank}, node {node.id} ({node.name[:60]}): {node.comm} that not all ranks of its "
-                    "communicator issue: ASTRA-sim waits forever")
+            return (
+                f"rank {rank}, node {node.id} ({node.name[:60]}): {node.comm} that not all ranks of its "
+                "communicator issue: ASTRA-sim waits forever"
+            )
         for waiting in self._posted.values():
             for rank, index in waiting:
                 node = self.actors[rank].program.nodes[index]
-                return (f"rank {rank}, node {node.id} ({node.name[:60]}): no rank sends what this receive waits for "
-                        "(source, tag and bytes must match): ASTRA-sim waits forever")
+                return (
+                    f"rank {rank}, node {node.id} ({node.name[:60]}): no rank sends what this receive waits for "
+                    "(source, tag and bytes must match): ASTRA-sim waits forever"
+                )
         blocked = next(node for node, missing in zip(actor.program.nodes, actor.missing, strict=True) if missing)
-        return (f"rank {number}, node {blocked.id} ({blocked.name[:60]}): {actor.left} nodes depend on each other in a "
-                "circle: ASTRA-sim waits forever")
+        return (
+            f"rank {number}, node {blocked.id} ({blocked.name[:60]}): {actor.left} nodes depend on each other in a "
+            "circle: ASTRA-sim waits forever"
+        )

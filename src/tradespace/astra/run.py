@@ -36,8 +36,12 @@ def collectives(path: str | Path) -> list[dict[str, Any]]:
         where = f"{path}, line {line}"
         if None in row or None in row.values():
             raise InputError(f"{where}: not as many columns as the header has")
-        result.append({"id": int(row["id"]) if row.get("id", "").isdecimal() and len(row["id"]) < 19 else row.get("id"),
-                       "time_ns": row_time(row, where)})
+        result.append(
+            {
+                "id": int(row["id"]) if row.get("id", "").isdecimal() and len(row["id"]) < 19 else row.get("id"),
+                "time_ns": row_time(row, where),
+            }
+        )
     if not result:
         raise InputError(f"{path}: no rows")
     return result
@@ -45,6 +49,7 @@ def collectives(path: str | Path) -> list[dict[str, Any]]:
 
 def row_time(row: Mapping[str, str], where: str) -> int:
     """ns of the collective of one row."""
+
     def cell(key: str, known: Sequence[str] = ()) -> str:
         value = row.get(key)
         if not value or (known and value not in known):
@@ -53,20 +58,28 @@ def row_time(row: Mapping[str, str], where: str) -> int:
         return value
 
     kinds = cell("topology").split("_")
-    columns = {"topology": kinds, "npus_count": cell("npus").split("x"), "bandwidth": cell("bandwidth_GBps").split("_"),
-               "latency": cell("latency_ns").split("_")}
+    columns = {
+        "topology": kinds,
+        "npus_count": cell("npus").split("x"),
+        "bandwidth": cell("bandwidth_GBps").split("_"),
+        "latency": cell("latency_ns").split("_"),
+    }
     plain = network_of(columns, where)
     net = Network(plain.dims, aware=cell("backend", ("unaware", "aware")) == "aware")
     if net.aware and len(net.dims) > 1:
         raise InputError(f"{where}: the congestion-aware backend knows one dim only")
     names = cell("algorithm").split("_")
     collective = cell("collective", COLLECTIVES)
-    values = {"endpoint-delay": cell("endpoint_delay_ns"), "local-mem-bw": cell("local_mem_bw_GBps"),
-              "preferred-dataset-splits": cell("chunks"), "active-chunks-per-dimension": cell("active_chunks_per_dim"),
-              "collective-optimization": cell("collective_optimization"),
-              "scheduling-policy": cell("scheduling_policy"),
-              "inter-dimension-scheduling": cell("inter_dim_scheduling", ORDERS),
-              f"{collective.replace('_', '-')}-implementation": names}
+    values = {
+        "endpoint-delay": cell("endpoint_delay_ns"),
+        "local-mem-bw": cell("local_mem_bw_GBps"),
+        "preferred-dataset-splits": cell("chunks"),
+        "active-chunks-per-dimension": cell("active_chunks_per_dim"),
+        "collective-optimization": cell("collective_optimization"),
+        "scheduling-policy": cell("scheduling_policy"),
+        "inter-dimension-scheduling": cell("inter_dim_scheduling", ORDERS),
+        f"{collective.replace('_', '-')}-implementation": names,
+    }
     queues = int(checked(cell("queues_per_dim"), f"{where}: queues_per_dim", 1, 1024))
     system = machine(values, where, version2=False, queues=queues).system
     size = cell("comm_size_bytes")
@@ -75,8 +88,16 @@ def row_time(row: Mapping[str, str], where: str) -> int:
     return time_of(net, system, collective, int(size))
 
 
-def replay(trace: str | Path, network: str | Path, system: str | Path, memory: str | Path | None = None,
-           comm_groups: str | Path | None = None, *, queues: int = 1, reading: str = "native") -> dict[str, Any]:
+def replay(
+    trace: str | Path,
+    network: str | Path,
+    system: str | Path,
+    memory: str | Path | None = None,
+    comm_groups: str | Path | None = None,
+    *,
+    queues: int = 1,
+    reading: str = "native",
+) -> dict[str, Any]:
     """{total_ns, ranks: {"0": {total, compute, communication, exposed}}} of an iteration, in ns.
 
     `trace` is a folder of NAME.RANK.et, or a text workload of version 1 (then `reading` says how to take it).
@@ -95,8 +116,9 @@ def replay(trace: str | Path, network: str | Path, system: str | Path, memory: s
     return replay_traces(traces, net, config, groups, expansion)
 
 
-def replay_iteration(iteration: Iteration, net: Network, config: Machine, memory: RemoteMemory | None = None
-                     ) -> dict[str, Any]:
+def replay_iteration(
+    iteration: Iteration, net: Network, config: Machine, memory: RemoteMemory | None = None
+) -> dict[str, Any]:
     """As `replay`, for an iteration in memory."""
     if len(iteration.ranks) != net.size:
         raise InputError(f"the iteration has {len(iteration.ranks)} ranks, the network {net.size} NPUs")
@@ -104,8 +126,13 @@ def replay_iteration(iteration: Iteration, net: Network, config: Machine, memory
     return replay_traces(traces, net, config, groups, memory)
 
 
-def replay_traces(traces: Sequence[Trace], net: Network, config: Machine, groups: Mapping[str, tuple[int, ...]],
-                  memory: RemoteMemory | None = None) -> dict[str, Any]:
+def replay_traces(
+    traces: Sequence[Trace],
+    net: Network,
+    config: Machine,
+    groups: Mapping[str, tuple[int, ...]],
+    memory: RemoteMemory | None = None,
+) -> dict[str, Any]:
     """As `replay`, for traces in memory: one rank per class where ranks stay in step, else every rank."""
     used = {name for trace in traces for name, _ in trace.comms}
     pairs = {(rank, peer) for rank, trace in enumerate(traces) for peer, _ in trace.peers}
@@ -121,4 +148,3 @@ def replay_traces(traces: Sequence[Trace], net: Network, config: Machine, groups
     except Asymmetric:
         times = Replay(Ranks(communicators, traces), config, memory, [trace.program for trace in traces]).run()
     return {"total_ns": max(time["total"] for time in times), "ranks": {str(i): time for i, time in enumerate(times)}}
-

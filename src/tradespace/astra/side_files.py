@@ -52,8 +52,12 @@ def read_memory(path: str | Path) -> RemoteMemory:
         whole(values, "num-nodes", path, 1, 1 << 20)
         per_node = whole(values, "num-npus-per-node", path, 1, 1 << 20)
         warn(f"{path}: PER_NODE_MEMORY_EXPANSION aborts in ASTRA-sim; here each node serves one request at a time")
-    return RemoteMemory(kind, number(values, "remote-mem-latency", path, 0, 1e12),
-                        number(values, "remote-mem-bw", path, 1e-6, 1e9), per_node)
+    return RemoteMemory(
+        kind,
+        number(values, "remote-mem-latency", path, 0, 1e12),
+        number(values, "remote-mem-bw", path, 1e-6, 1e9),
+        per_node,
+    )
 
 
 def read_groups(path: str | Path, npus: int) -> dict[str, tuple[int, ...]]:

@@ -16,13 +16,34 @@ from tradespace.astra.plans import MAX_CHUNKS, ORDERS
 from tradespace.errors import InputError, nearest
 from tradespace.network.astra import COLLECTIVES, System
 
-ALGORITHM = re.compile(r"ring|direct(?:[1-9]\d{0,5})?|halvingDoubling|doubleBinaryTree"
-                       r"|oneRing|oneDirect(?:[1-9]\d{0,5})?|oneHalvingDoubling")
-TIMELESS = {"boost-mode", "trace-enabled", "track-local-mem", "local-mem-trace-filename", "L", "o", "g", "G",
-            "local-reduction-delay", "intra-dimension-scheduling", "scheduling-policy"}
-READ = {"endpoint-delay", "active-chunks-per-dimension", "preferred-dataset-splits", "collective-optimization",
-        "local-mem-bw", "peak-perf", "roofline-enabled", "inter-dimension-scheduling",
-        *(name.replace("_", "-") + "-implementation" for name in COLLECTIVES)}
+ALGORITHM = re.compile(
+    r"ring|direct(?:[1-9]\d{0,5})?|halvingDoubling|doubleBinaryTree"
+    r"|oneRing|oneDirect(?:[1-9]\d{0,5})?|oneHalvingDoubling"
+)
+TIMELESS = {
+    "boost-mode",
+    "trace-enabled",
+    "track-local-mem",
+    "local-mem-trace-filename",
+    "L",
+    "o",
+    "g",
+    "G",
+    "local-reduction-delay",
+    "intra-dimension-scheduling",
+    "scheduling-policy",
+}
+READ = {
+    "endpoint-delay",
+    "active-chunks-per-dimension",
+    "preferred-dataset-splits",
+    "collective-optimization",
+    "local-mem-bw",
+    "peak-perf",
+    "roofline-enabled",
+    "inter-dimension-scheduling",
+    *(name.replace("_", "-") + "-implementation" for name in COLLECTIVES),
+}
 
 
 @dataclass(frozen=True)
@@ -52,8 +73,10 @@ def machine(values: dict[str, Any], where: str | Path, version2: bool = True, qu
     order = "ascending"
     if version2:
         if values.get("inter-dimension-scheduling", order) != order:
-            warn(f"{where}: inter-dimension-scheduling is no longer read by ASTRA-sim, which takes the dims in "
-                 "ascending order")
+            warn(
+                f"{where}: inter-dimension-scheduling is no longer read by ASTRA-sim, which takes the dims in "
+                "ascending order"
+            )
     else:
         order = _word(values, "inter-dimension-scheduling", where, ORDERS, order)
     _word(values, "scheduling-policy", where, ("LIFO", "FIFO", "EXPLICIT"), "LIFO")
@@ -68,10 +91,15 @@ def machine(values: dict[str, Any], where: str | Path, version2: bool = True, qu
     if not delay:
         raise InputError(f"{where}: endpoint-delay = 0, on which ASTRA-sim aborts; it must be at least 1 ns")
     system = System(
-        {name: algorithms for name in COLLECTIVES if (algorithms := _algorithms(values, name, where))}, delay, memory,
+        {name: algorithms for name in COLLECTIVES if (algorithms := _algorithms(values, name, where))},
+        delay,
+        memory,
         whole(values, "preferred-dataset-splits", where, 1, MAX_CHUNKS // 2, 1),
-        whole(values, "active-chunks-per-dimension", where, 1, MAX_CHUNKS, 1), queues,
-        _word(values, "collective-optimization", where, ("baseline", "localBWAware"), "baseline"), order)
+        whole(values, "active-chunks-per-dimension", where, 1, MAX_CHUNKS, 1),
+        queues,
+        _word(values, "collective-optimization", where, ("baseline", "localBWAware"), "baseline"),
+        order,
+    )
     return Machine(system, roofline, peak)
 
 
@@ -81,8 +109,10 @@ def _refuse(values: dict[str, Any], where: str | Path) -> None:
         if custom or (key in ("model-shared-bus", "replay-only") and value not in (0, "0", False)):
             raise InputError(f"{where}: {key} is not reproduced; remove it or set it to 0")
         if key not in READ and key not in TIMELESS and key not in ("model-shared-bus", "replay-only"):
-            warn(f"{where}: {key[:60]} is not a key of a system file{nearest(key[:60], READ | TIMELESS)}; ASTRA-sim "
-                 "ignores it silently")
+            warn(
+                f"{where}: {key[:60]} is not a key of a system file{nearest(key[:60], READ | TIMELESS)}; ASTRA-sim "
+                "ignores it silently"
+            )
 
 
 def _word(values: dict[str, Any], key: str, where: str | Path, known: tuple[str, ...], default: str) -> str:
@@ -100,11 +130,22 @@ def _algorithms(values: dict[str, Any], collective: str, where: str | Path) -> t
         raise InputError(f"{where}: {key} must be a list of algorithms, one per network dim")
     for name in names:
         if not isinstance(name, str) or not ALGORITHM.fullmatch(name):
-            known = ("ring", "direct", "direct4", "halvingDoubling", "doubleBinaryTree", "oneRing", "oneDirect",
-                     "oneHalvingDoubling")
+            known = (
+                "ring",
+                "direct",
+                "direct4",
+                "halvingDoubling",
+                "doubleBinaryTree",
+                "oneRing",
+                "oneDirect",
+                "oneHalvingDoubling",
+            )
             raise InputError(f"{where}: {key}: {str(name)[:40]!r} is not an algorithm{nearest(str(name)[:40], known)}")
-    if len(names) > 1 and len({name for name in names if name.startswith("one")} | {names[0]}) > 1 and any(
-            name.startswith("one") for name in names):
+    if (
+        len(names) > 1
+        and len({name for name in names if name.startswith("one")} | {names[0]}) > 1
+        and any(name.startswith("one") for name in names)
+    ):
         raise InputError(f"{where}: {key}: a one... algorithm runs over the whole machine; name it once, alone")
     return tuple(names)
 

@@ -26,8 +26,13 @@ from tradespace.network.astra import Network
 READINGS = ("native", "converter")
 MAX_LAYERS = 100_000
 MAX_TIME = 1 << 53
-KINDS = {"NONE": "", "ALLREDUCE": "all_reduce", "ALLGATHER": "all_gather", "REDUCESCATTER": "reduce_scatter",
-         "ALLTOALL": "all_to_all"}
+KINDS = {
+    "NONE": "",
+    "ALLREDUCE": "all_reduce",
+    "ALLGATHER": "all_gather",
+    "REDUCESCATTER": "reduce_scatter",
+    "ALLTOALL": "all_to_all",
+}
 CONVERTED = ("MICRO", "DATA", "MODEL", "HYBRID_DATA_MODEL", "HYBRID_MODEL_DATA", "HYBRID_DLRM", "HYBRID_DLRM_ENHANCED")
 PARALLELISMS = (*CONVERTED, "HYBRID_TRANSFORMER", "HYBRID_TRANSFORMER_FWD_IN_BCKWD", "HYBRID_CUSTOMIZED")
 
@@ -104,8 +109,9 @@ def _layer(words: list[str], parallelism: str, where: str) -> Layer:
         if words[at + 1] not in KINDS:
             word = words[at + 1][:40]
             raise InputError(f"{where}: collective {word!r} is not known{nearest(word, KINDS)}")
-        passes.append(Pass(_whole(words[at], where, MAX_TIME), KINDS[words[at + 1]],
-                           _whole(words[at + 2], where, MAX_BYTES)))
+        passes.append(
+            Pass(_whole(words[at], where, MAX_TIME), KINDS[words[at + 1]], _whole(words[at + 2], where, MAX_BYTES))
+        )
     own = words[12] if columns == 13 else parallelism
     if own not in PARALLELISMS or (columns == 13 and own == parallelism):
         raise InputError(f"{where}: parallelism {own[:40]!r} is not known{nearest(own[:40], PARALLELISMS)}")
@@ -134,6 +140,8 @@ def to_iteration(workload: TextWorkload, net: Network, reading: str = "native", 
     if workload.parallelism == "MICRO":
         for layer in workload.layers:
             builder.communicate(f"{layer.name} collective", layer.weight_grad, (), builder.dims(layer, data=True))
+    elif workload.parallelism == "DATA" or builder.dlrm:
+        builder.backward_weights_first(builder.forward())
     else:
         builder.backward(builder.forward())
     if not builder.steps:
@@ -149,24 +157,25 @@ class Builder:
             known = ", ".join(CONVERTED)
             raise InputError(f"{workload.parallelism} is not supported by the converter; it reads {known}")
         if converter:
-            warn("converter reading: every collective spans the whole machine, NONE is an all-reduce of zero bytes "
-                 "that still costs latency, update times are dropped; the native reading has proper groups")
+            warn(
+                "converter reading: every collective spans the whole machine, NONE is an all-reduce of zero bytes "
+                "that still costs latency, update times are dropped; the native reading has proper groups"
+            )
         self.workload, self.net, self.converter = workload, net, converter
         self.unit = 1e-6 if converter else unit
         self.steps: list[Operation] = []
-        bottom = workload.options.get("last_bottom_layer", ())
-        # DLRM: the embedding (layer 0) exchanges beside the bottom MLP; the first layer after that waits for it.
-        dlrm = workload.parallelism.startswith("HYBRID_DLRM") and bottom
-        self.joins = bottom[0] + 1 if dlrm else -1
+        self.dlrm = workload.parallelism.startswith("HYBRID_DLRM")
+        self.bottom = (workload.options.get("last_bottom_layer") or (-1,))[0] if self.dlrm else -1
 
     def compute(self, name: str, time: int, after: tuple[int, ...]) -> tuple[int, ...]:
         """Add a compute operation; what follows waits for it."""
+        after = tuple(dict.fromkeys(after))
         self.steps.append(Compute(len(self.steps) + 1, name, after, duration=time * self.unit))
         return (len(self.steps),)
 
     def communicate(self, name: str, what: Pass, after: tuple[int, ...], dims: tuple[bool, ...]) -> tuple[int, ...]:
         """Add a collective, if this reading has one; what follows waits for it."""
-        kind = what.kind or ("all_reduce" if self.converter else "")
+        kind = what.kind or ("all_reduce" if self.converter and not self.dlrm else "")
         if not kind or (dims and not any(dims)):
             return after
         size = what.bytes if what.kind else 0
@@ -194,34 +203,57 @@ class Builder:
         return layer.parallelism != ("MODEL" if data else "DATA")
 
     def forward(self) -> tuple[int, ...]:
-        """Per layer: compute, then its collective, which the next layer waits for."""
+        """Per layer: compute, then its collective, which the next layer waits for.
+
+        DLRM waits for no collective but that of the embedding (layer 0), and only before the last bottom layer.
+        """
         after: tuple[int, ...] = ()
         embedding: tuple[int, ...] = ()
         for i, layer in enumerate(self.workload.layers):
-            if i == self.joins:
-                after += embedding
-            after = self.compute(f"{layer.name} forward", layer.forward.time, after)
+            after = self.compute(
+                f"{layer.name} forward", layer.forward.time, after + (embedding if i == self.bottom else ())
+            )
             if self.exchanges(layer, data=False):
                 done = self.communicate(f"{layer.name} forward", layer.forward, after, self.dims(layer, data=False))
-                if i == 0 and self.joins > 0:
-                    embedding = done
-                else:
-                    after = done
+                embedding = done if i == 0 else embedding
+                after = after if self.dlrm else done
         return after
 
     def backward(self, after: tuple[int, ...]) -> None:
-        """From the last layer: input gradient and its collective, weight gradient beside it and its collective."""
+        """Input gradient, its collective, and beside that the weight gradient; the layer below waits for all but its
+        collective. The first layer has no input-gradient collective.
+        """
         for i, layer in reversed(list(enumerate(self.workload.layers))):
-            ready = after
-            if i > 0 or self.exchanges(layer, data=False):
-                ready = self.compute(f"{layer.name} input gradient", layer.input_grad.time, after)
-                after = ready
-                if self.exchanges(layer, data=False):
-                    after = self.communicate(f"{layer.name} input gradient", layer.input_grad, ready,
-                                             self.dims(layer, data=False))
-            done = self.compute(f"{layer.name} weight gradient", layer.weight_grad.time, ready)
-            if self.exchanges(layer, data=True):
-                done = self.communicate(f"{layer.name} weight gradient", layer.weight_grad, done,
-                                        self.dims(layer, data=True))
-            if layer.update and not self.converter:
-                self.compute(f"{layer.name} update", layer.update, done)
+            ready = self.compute(f"{layer.name} input gradient", layer.input_grad.time, after)
+            done = ready
+            if i > 0 and self.exchanges(layer, data=False):
+                done = self.communicate(
+                    f"{layer.name} input gradient", layer.input_grad, ready, self.dims(layer, data=False)
+                )
+            after = tuple(dict.fromkeys(self.weight_gradient(layer, ready) + done))
+
+    def backward_weights_first(self, after: tuple[int, ...]) -> None:
+        """DATA and DLRM: weight gradient, its collective, then the input gradient, except for the first layer.
+
+        The embedding of DLRM gets its input gradients by a collective once the layer above the bottom is through.
+        """
+        embedding: tuple[int, ...] = ()
+        for i, layer in reversed(list(enumerate(self.workload.layers))):
+            after = self.weight_gradient(layer, after + (embedding if i == 0 else ()))
+            if i > 0:
+                after = self.compute(f"{layer.name} input gradient", layer.input_grad.time, after)
+            if self.dlrm and i == self.bottom + 1:
+                first = self.workload.layers[0]
+                embedding = self.communicate(f"{first.name} input gradient", first.input_grad, after, ())
+
+    def weight_gradient(self, layer: Layer, after: tuple[int, ...]) -> tuple[int, ...]:
+        """Weight gradient, its collective and the update; returns the compute operation."""
+        ready = self.compute(f"{layer.name} weight gradient", layer.weight_grad.time, after)
+        done = ready
+        if self.exchanges(layer, data=True):
+            done = self.communicate(
+                f"{layer.name} weight gradient", layer.weight_grad, ready, self.dims(layer, data=True)
+            )
+        if layer.update and not self.converter:
+            self.compute(f"{layer.name} update", layer.update, done)
+        return ready

@@ -9,9 +9,9 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -34,19 +34,16 @@ Peer = tuple[int, int]  # peer rank, tag
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """Nodes in ascending order of id, shared by all ranks that do the same."""
+    """Nodes in ascending order of id; equal ones may share it.
+
+    `parents` and `children` are indices of nodes. `shape` is one object for all programs that differ in ids and names
+    only.
+    """
 
     nodes: tuple[Node, ...]
-
-    @cached_property
-    def graph(self) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
-        """(children by index, number of dependencies) of every node."""
-        index = {node.id: i for i, node in enumerate(self.nodes)}
-        children: list[list[int]] = [[] for _ in self.nodes]
-        for i, node in enumerate(self.nodes):
-            for dep in node.deps:
-                children[index[dep]].append(i)
-        return tuple(map(tuple, children)), tuple(len(node.deps) for node in self.nodes)
+    parents: tuple[int, ...]
+    children: tuple[tuple[int, ...], ...]
+    shape: Hashable
 
 
 @dataclass(frozen=True)
@@ -76,6 +73,7 @@ class Reader:
         self._same: dict[Node, Node] = {}
         self._placed: dict[tuple[int, int], Node] = {}
         self._programs: dict[tuple[int, ...], Program] = {}
+        self._shapes: dict[Hashable, Hashable] = {}
         self._templates: dict[int, list[Template]] = {}
         self._dependencies = self._bytes = self._kept = 0
 
@@ -104,9 +102,12 @@ class Reader:
         while at < end:
             length, at = varint(data, at, end)
             if length > min(MAX_MESSAGE_BYTES, end - at):
-                raise WireError(f"message {len(nodes) + 1} is said to have {length} bytes, {end - at} are left"
-                                if length > end - at else f"a message of {length} bytes is larger than 16 MiB")
-            message, start, at = data[at:at + length], at, at + length
+                raise WireError(
+                    f"message {len(nodes) + 1} is said to have {length} bytes, {end - at} are left"
+                    if length > end - at
+                    else f"a message of {length} bytes is larger than 16 MiB"
+                )
+            message, start, at = data[at : at + length], at, at + length
             if first:
                 first = False
                 continue
@@ -120,6 +121,8 @@ class Reader:
             if node is None:
                 node = self._placed[id(base), slot] = replace(base, ref=slot) if slot >= 0 else base
             nodes.append(node)
+            if len(nodes) > MAX_NODES:
+                raise WireError(f"more than {MAX_NODES} nodes")
             for name, a, b in spans:
                 loose.append((start + a, start + b))
                 if _matters(name, base.kind):
@@ -142,34 +145,46 @@ class Reader:
             self._dependencies += len(known[0].deps)
             self._bytes += len(message)
             if len(self._decoded) >= MAX_NODES or self._dependencies > MAX_DEPENDENCIES or self._bytes > MAX_BYTES:
-                raise WireError(f"all ranks together have more than {MAX_NODES} different nodes, {MAX_DEPENDENCIES} "
-                                "dependencies or 1 GiB of them")
+                raise WireError(
+                    f"all ranks together have more than {MAX_NODES} different nodes, {MAX_DEPENDENCIES} "
+                    "dependencies or 1 GiB of them"
+                )
             known = (self._same.setdefault(known[0], known[0]), *known[1:])
             self._decoded[message] = known
         return known
 
     def _program(self, nodes: list[Node], where: str) -> Program:
-        if len(nodes) > MAX_NODES:
-            raise WireError(f"more than {MAX_NODES} nodes")
         key = tuple(map(id, nodes))
         if key not in self._programs:
-            check_nodes(nodes, where)
-            self._programs[key] = Program(tuple(sorted(nodes, key=lambda node: node.id)))
+            self._programs[key] = program_of(nodes, where, self._shapes)
         return self._programs[key]
 
 
-def check_nodes(nodes: Sequence[Node], where: str) -> None:
-    """Unique ids, and dependencies that exist: ASTRA-sim waits forever for the others."""
-    ids = {node.id for node in nodes}
-    if len(ids) < len(nodes):
-        seen: set[int] = set()
-        twice = next(node.id for node in nodes if node.id in seen or seen.add(node.id))  # type: ignore[func-returns-value]
+def program_of(nodes: Iterable[Node], where: str, shapes: dict[Hashable, Hashable]) -> Program:
+    """Program of nodes in any order, refused where ASTRA-sim would wait forever for a dependency."""
+    ordered = tuple(sorted(nodes, key=lambda node: node.id))
+    index = {node.id: i for i, node in enumerate(ordered)}
+    if len(index) < len(ordered):
+        twice = next(a.id for a, b in pairwise(ordered) if a.id == b.id)
         raise InputError(f"{where}: node id {twice} is used twice; ids must be unique in a file")
-    for node in nodes:
+    children: list[list[int]] = [[] for _ in ordered]
+    for i, node in enumerate(ordered):
         for dep in node.deps:
-            if dep not in ids:
-                raise InputError(f"{where}: node {node.id} ({node.name[:60]}) depends on node {dep}, which is not in "
-                                 "the file: ASTRA-sim waits for it forever")
+            if dep not in index:
+                raise InputError(
+                    f"{where}: node {node.id} ({node.name[:60]}) depends on node {dep}, which is not in "
+                    "the file: ASTRA-sim waits for it forever"
+                )
+            children[index[dep]].append(i)
+    below = tuple(map(tuple, children))
+    shape = (
+        below,
+        tuple(
+            (node.kind, node.duration, node.cpu, node.ops, node.size, node.comm, node.dims, node.ref)
+            for node in ordered
+        ),
+    )
+    return Program(ordered, tuple(len(node.deps) for node in ordered), below, shapes.setdefault(shape, shape))
 
 
 def _peer(node: Node, variable: dict[str, str | int]) -> Peer:
@@ -207,8 +222,10 @@ def _like(template: Template, data: bytes) -> Trace | None:
                 return None
         seen.add((key, slot))
     named = tuple((comms[slot], dims) for slot, (_, dims) in enumerate(template.trace.comms))
-    paired = tuple((peers.get((slot, False), peer), peers.get((slot, True), tag))
-                   for slot, (peer, tag) in enumerate(template.trace.peers))
+    paired = tuple(
+        (peers.get((slot, False), peer), peers.get((slot, True), tag))
+        for slot, (peer, tag) in enumerate(template.trace.peers)
+    )
     if len(set(named)) < len(named) or len(set(paired)) < len(paired):
         return None
     return Trace(template.trace.program, named, paired)
@@ -247,7 +264,9 @@ def read_traces(folder: str | Path, npus: int) -> list[Trace]:
         raise InputError(f"{folder}: {found}; it must hold the files of exactly one NAME")
     missing = next((rank for rank in range(npus) if rank not in files), None)
     if missing is not None or len(files) != npus:
-        raise InputError(f"{folder}: {len(files)} traces for {npus} NPUs" +
-                         (f"; rank {missing} is missing" if missing is not None else ""))
+        raise InputError(
+            f"{folder}: {len(files)} traces for {npus} NPUs"
+            + (f"; rank {missing} is missing" if missing is not None else "")
+        )
     reader = Reader()
     return [reader.read(file_bytes(files[rank]), str(files[rank])) for rank in range(npus)]

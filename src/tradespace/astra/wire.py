@@ -42,13 +42,15 @@ def fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int, int,
     [(1, 0, 5, 1, 2), (2, 2, 0, 4, 5)]
     """
     while at < end:
-        key, at = varint(data, at, end)
+        key = data[at]  # most numbers have one byte: a call for the others only
+        key, at = (key, at + 1) if key < 128 else varint(data, at, end)
         number, kind = key >> 3, key & 7
         value, start = 0, at
         if kind == VARINT:
             value, at = varint(data, at, end)
         elif kind == BYTES:
-            length, start = varint(data, at, end)
+            length = data[at] if at < end else 128
+            length, start = (length, at + 1) if length < 128 else varint(data, at, end)
             at = start + length
         elif kind in (FIXED64, FIXED32):
             at += 8 if kind == FIXED64 else 4

@@ -37,7 +37,7 @@ def states(strategy: Strategy, shard: Num) -> States:
     """
     precision, profile = strategy.precision, strategy.profile
     mixed = profile.fp32_parameters
-    weight = precision.weight + mixed * (4.0 - precision.weight)
+    weight = precision.weight + mixed * (precision.full - precision.weight)
     one = where(strategy.zero >= 1.0, 1.0 / shard, 1.0)
     two = where(strategy.zero >= 2.0, 1.0 / shard, 1.0)
     three = where(strategy.zero >= 3.0, 1.0 / shard, 1.0)

@@ -195,7 +195,8 @@ def busy_parts(
     share = microbatches / strategy.pipeline
 
     def whole(part: str) -> Num:
-        return (layers * getattr(layer, part) + (getattr(embedding, part) + getattr(head, part))) * share
+        ends: Num = getattr(embedding, part) + getattr(head, part)
+        return (layers * getattr(layer, part) + ends) * share
 
     return {
         "forward": whole("forward"),

@@ -99,9 +99,14 @@ class Dim:
 
     name: str
     kind: str
-    size: Num = count("devices (inner dim) or groups of the inner dims that it connects; 0 = as many as needed", low=0.0)
+    size: Num = count(
+        "devices (inner dim) or groups of the inner dims that it connects; 0 = as many as needed", low=0.0
+    )
     bandwidth: Num = quantity("byte/s", "per device and direction", low=1e6)
     latency: Num = quantity("s", "end to end, for a small message", default=0.0, high=1.0)
+    curve_latency: Num = quantity(
+        "s", "latency of the fabric that the curves were measured on; 0 = `latency`", default=0.0
+    )
     oversubscription: Num = quantity("", "1 = full bisection", default=1.0, low=1.0, high=1000.0)
     in_network: bool = False
     curves: Mapping[str, CollectiveCurve] = field(default_factory=dict)
@@ -118,7 +123,9 @@ class Cluster:
     device: Device
     network: tuple[Dim, ...]
     devices: Num = count("devices in the job", default=8.0)
-    fill: Num = quantity("", "share of the faster dims' time that chunk pipelining leaves exposed", default=0.15, high=1.0)
+    fill: Num = quantity(
+        "", "share of the faster dims' time that chunk pipelining leaves exposed", default=0.15, high=1.0
+    )
     source: str = ""
     confidence: str = "assumed"
     notes: str = ""

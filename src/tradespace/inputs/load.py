@@ -97,12 +97,12 @@ def _with_curves(dim: Any, where: str) -> Any:
         return dim
     by_kind = _defaults()["curves"]
     kind, curves = dim.get("kind"), dim.get("curves")
-    if kind not in by_kind:
+    if not isinstance(kind, str) or kind not in by_kind:
         name = dim.get("name", "?")
         raise InputError(f"{where}[{name}].kind: unknown kind {kind!r}{nearest(str(kind), by_kind)}")
     if curves is None or isinstance(curves, str):
         curves = _curves(by_kind[kind] if curves is None else curves)
-    return {**dim, "curves": curves}
+    return {**dim, "curves": curves, "curve_latency": dim.get("curve_latency", dim.get("latency", 0.0))}
 
 
 @cache
@@ -143,9 +143,10 @@ def model(source: Source, seq: float | None = None) -> Model:
     """
     stated = False
     if not isinstance(source, Mapping) and is_path(source) and str(source).lower().endswith(".json"):
+        config = read(source)
         from tradespace.inputs.hf import from_config
 
-        built = from_config(read(source), str(source))
+        built = from_config(config, str(source))
     else:
         table, where, _ = resolve("models", source)
         stated = "seq" in table

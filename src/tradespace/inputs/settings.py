@@ -66,7 +66,8 @@ def checked(node: Any, path: str, text: str, where: str) -> Any:
     for part in parents:
         node = _child(node, part, where)
     item = _field(node, last, where)
-    kind = hints(type(node))[last]
+    owner: type = type(node)
+    kind = hints(owner)[last]
     if "quantity" not in item.metadata and kind not in (str, bool):
         known = _names(_child(node, last, where))
         hint = f", such as {where}.{known[0]}" if known else ""
@@ -90,7 +91,7 @@ def _replaced(node: Any, parts: Sequence[str], value: Any, where: str) -> Any:
 def _names(node: Any) -> list[str]:
     """What may follow in a path: fields, names of a tuple's entries, keys of a mapping."""
     if isinstance(node, tuple):
-        return [entry.name for entry in node if is_dataclass(entry)]
+        return [str(entry.name) for entry in node if hasattr(entry, "name")]
     if isinstance(node, Mapping):
         return [str(key) for key in node]
     return [item.name for item in fields(node)] if is_dataclass(node) else []
@@ -101,7 +102,7 @@ def _child(node: Any, name: str, where: str) -> Any:
     if name not in names:
         raise InputError(f"{where}: no '{name}' here{nearest(name, names) if names else ''}")
     if isinstance(node, tuple):
-        return next(entry for entry in node if entry.name == name)
+        return node[names.index(name)]
     return node[name] if isinstance(node, Mapping) else getattr(node, name)
 
 

@@ -109,11 +109,30 @@ def strategy(source: Source, *, cluster: Cluster, profile: Source | Profile | No
     return built
 
 
+def given(source: Source) -> dict[str, Any]:
+    """The checked values that a strategy text, file or table states, by long name, without any defaults.
+
+    >>> given("tp=8,recompute=full")
+    {'tensor': 8.0, 'recompute': 2.0}
+    """
+    table, where = _table(source)
+    stated = _long_names(table, where)
+    known = {item.name for item in fields(Strategy)} | set(EXTRA)
+    for key in stated:
+        if key not in known:
+            raise InputError(f"{where}: unknown key '{key}'{nearest(key, known | set(SHORT))}")
+    _check_unmodelled(stated, where)
+    found = {key: value_of(key, value, f"{where}.{key}") for key, value in stated.items() if key not in EXTRA}
+    if "data" in stated:
+        found["data"] = number(stated["data"], _DEGREE, f"{where}.data")
+    return found
+
+
 def _table(source: Source) -> tuple[dict[str, Any], str]:
     """Keys and values of text, file or table, and the place for errors."""
     if isinstance(source, Mapping):
         return dict(source), "strategy"
-    if is_path(source):
+    if isinstance(source, Path) or (is_path(source) and "=" not in source):
         return read(source), str(source)
     found: dict[str, Any] = {}
     batch: int | None = None
@@ -160,10 +179,10 @@ def value_of(key: str, value: Any, where: str) -> Any:
     if key in ("profile", "precision", "optimizer"):
         classes: dict[str, Any] = {"profile": Profile, "precision": Precision, "optimizer": Optimizer}
         return _part(classes[key], f"{key}s", value)
-    if key == "recompute" and value in RECOMPUTE_CODES:
-        return RECOMPUTE_CODES[value]
     if key == "recompute" and isinstance(value, str) and not value.isdigit():
-        raise InputError(f"{where}: unknown value '{value}'{nearest(value, RECOMPUTE_CODES)}")
+        if value not in RECOMPUTE_CODES:
+            raise InputError(f"{where}: unknown value '{value}'{nearest(value, RECOMPUTE_CODES)}")
+        return RECOMPUTE_CODES[value]
     if key == "shard" and value == "data":
         return 0.0
     if key == "schedule":
@@ -199,7 +218,7 @@ def _overlap(value: Any, where: str) -> Overlap:
 def _order(value: Any, where: str) -> tuple[str, ...]:
     """tp-cp-ep-dp-pp, inner to outer, as long names."""
     words = value.split("-") if isinstance(value, str) else list(value) if isinstance(value, (list, tuple)) else []
-    order = tuple(SHORT.get(word, word) for word in words)
+    order = tuple(SHORT.get(str(word), str(word)) for word in words)
     if sorted(order) != sorted(ORDER):
         raise InputError(f"{where}: {value!r} must name each of tp, cp, ep, dp, pp once, as in tp-cp-ep-dp-pp")
     return order

@@ -22,6 +22,8 @@ class Precision:
     gradient: Num = quantity("byte", "gradient held to the end of the step (main gradient)")
     reduce: Num = quantity("byte", "gradient value on the wire")
     master: Num = quantity("byte", "separate fp32 copy of a parameter, 0 without")
+    full: Num = quantity("byte", "an fp32 value: softmax statistics, parameters kept in fp32", default=4.0)
+    mask: Num = quantity("byte", "one element of a dropout mask", default=1.0)
     cast: Num = quantity("byte", "traffic of quantizing one GEMM operand element, 0 for 16-bit", default=0.0)
     source: str = ""
     confidence: str = "assumed"
@@ -63,7 +65,9 @@ class Profile:
     score_b: Num = quantity("", "the same, backward", default=9.5)
     loss_f: Num = quantity("byte", "traffic of the cross-entropy per logit", default=8.0)
     loss_b: Num = quantity("byte", "the same, backward", default=4.0)
-    accumulate: Num = quantity("", "slowdown of a weight-gradient GEMM that accumulates into fp32", default=1.0, low=1.0)
+    accumulate: Num = quantity(
+        "", "slowdown of a weight-gradient GEMM that accumulates into fp32", default=1.0, low=1.0
+    )
     dropout: Num = switch("1: dropout masks are kept (one byte each)")
     host_f: Num = quantity("s", "host time to launch one layer forward, one microbatch", default=0.0)
     host_b: Num = quantity("s", "the same, backward", default=0.0)
@@ -73,8 +77,12 @@ class Profile:
     graph_b: Num = quantity("s", "the same, backward", default=0.08e-3)
     hide_tensor: Num = quantity("", "hidden share of tensor-parallel exchanges", default=0.0, high=1.0)
     hide_p2p: Num = quantity("", "hidden share of pipeline transfers", default=0.0, high=1.0)
-    data_window: Num = quantity("", "share of the last backward that hides the gradient reduction", default=0.9, high=1.0)
-    fsdp_exposed: Num = quantity("", "share of the shorter of compute and gather that FSDP leaves exposed", default=0.35)
+    data_window: Num = quantity(
+        "", "share of the last backward that hides the gradient reduction", default=0.9, high=1.0
+    )
+    fsdp_exposed: Num = quantity(
+        "", "share of the shorter of compute and gather that FSDP leaves exposed", default=0.35
+    )
     fsdp_slowdown: Num = quantity("", "compute time with gathers running beside it over without", default=1.03, low=1.0)
     p2p_latency: Num = quantity("s", "software overhead of one pipeline transfer", default=15e-6)
     optimizer_fixed: Num = quantity("s", "launches and norms of one optimizer step", default=3e-3)
@@ -83,8 +91,12 @@ class Profile:
     vocab_multiple: Num = count("the vocabulary is padded to a multiple of this times the tensor degree", default=128.0)
     fp32_parameters: Num = switch("1: parameters are kept as fp32 shards and cast for compute, without a master copy")
     extra_state: Num = quantity("byte", "held per parameter beside the optimizer states", default=0.0)
-    logit_bytes: Num = quantity("byte", "peak memory per logit: copies in both precisions and the gradient", default=6.0)
-    wgrad_buffer: Num = quantity("byte", "per parameter of the largest weight: fp32 weight-gradient temporary", default=4.0)
+    logit_bytes: Num = quantity(
+        "byte", "peak memory per logit: copies in both precisions and the gradient", default=6.0
+    )
+    wgrad_buffer: Num = quantity(
+        "byte", "per parameter of the largest weight: fp32 weight-gradient temporary", default=4.0
+    )
     fit_share: Num = quantity("", "share of the capacity that tensors surely may fill", default=0.90, high=1.0)
     risk_share: Num = quantity("", "share beyond which a run surely fails", default=0.98, high=1.0)
     spread: Num = quantity("", "standard deviation of log(measured / predicted) over runs in 16 bits", default=0.16)

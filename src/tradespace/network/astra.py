@@ -240,8 +240,9 @@ def phase_time(net: Network, system: System, phase: Phase) -> tuple[int, int]:
     return time + last, last
 
 
-def _windowed(steps: Program, cost: Callable[[int, int], int], delay: int, reduction: Callable[[int], int]
-              ) -> tuple[int, int]:
+def _windowed(
+    steps: Program, cost: Callable[[int, int], int], delay: int, reduction: Callable[[int], int]
+) -> tuple[int, int]:
     """One rank's direct phase: what it sends to i+k reaches i+k exactly when i-k's packet reaches it."""
     packets = [(cost(peer, size), size) for peer, size, _ in steps.steps]
     size = packets[-1][1]

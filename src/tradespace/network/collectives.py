@@ -19,7 +19,6 @@ from tradespace.inputs.cluster import CollectiveCurve, Dim
 from tradespace.network.placement import Ranks, Span
 from tradespace.num import Num, maximum, minimum, sqrt, take, where
 
-
 # Times that a tensor's (n - 1)/n crosses the wire: an all-reduce scatters and gathers.
 CROSSINGS: Mapping[str, float] = {"all_reduce": 2.0, "reduce_scatter": 1.0, "all_gather": 1.0, "all_to_all": 1.0}
 
@@ -55,14 +54,18 @@ def tables(curve: CollectiveCurve) -> Tables:
 def busy_time(collective: str, dim: Dim, ranks: Ranks, volume: Num) -> Num:
     """Seconds that one dim is busy with `volume` bytes among `ranks` of it; 0 for one rank.
 
-    Source of the form: fits to nccl-tests rows (median error 1-7 %); f(n): Thakur, Rabenseifner and Gropp 2005.
+    Another latency of the dim than the curve's scales the latency term. Source of the form: fits to nccl-tests rows
+    (median error 1-7 %); f(n): Thakur, Rabenseifner and Gropp 2005.
     """
     rate = CROSSINGS[collective] * dim.oversubscription / dim.bandwidth
     curve = dim.curves.get(collective)
     if curve is None:
         return dim.latency * minimum(ranks.count - 1.0, 1.0) + volume * (ranks.wire * rate)
     table = tables(curve)
-    time = take(table.latency, ranks.index) + volume * (ranks.wire * rate * take(table.inverse, ranks.index))
+    latency = take(table.latency, ranks.index)
+    if dim.curve_latency is not dim.latency and dim.curve_latency:
+        latency = latency * (dim.latency / dim.curve_latency)
+    time = latency + volume * (ranks.wire * rate * take(table.inverse, ranks.index))
     return time if table.root is None else time + take(table.root, ranks.index) * sqrt(volume)
 
 

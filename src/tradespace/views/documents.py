@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from tradespace.cost.memory import PARTS as MEMORY_PARTS
+from tradespace.explore.plan import Plan
+from tradespace.inputs.model import Model
 from tradespace.inputs.strategy import RECOMPUTE_CODES
 from tradespace.step import TIME_PARTS, Step
+from tradespace.workload.count import flops_per_token, parameters
 from tradespace.workload.legality import REASONS
 
 BAND_80 = 1.2816  # half-width of a central 80 % interval in standard deviations (normal quantile)
-MEMORY_PARTS = ("weights", "gradients", "optimizer", "master", "activations", "logits", "buffers", "overhead")
 
 
 def scalar(value: Any) -> float:
@@ -135,6 +138,49 @@ def step_document(step: Step) -> dict[str, Any]:
     }
 
 
+def plan_document(plan: Plan) -> dict[str, Any]:
+    """The document of a plan: counts, the best strategies, or what comes nearest to fitting."""
+    document: dict[str, Any] = {
+        "schema": 1,
+        "strategies_total": plan.total,
+        "strategies_legal": plan.legal,
+        "strategies_fitting": plan.fitting,
+        "seconds": plan.seconds,
+        "objective": plan.objective,
+        "best": step_document(plan.top[0]) if plan.top else None,
+        "top": [{**step_document(step), "loss": loss} for step, loss in zip(plan.top, plan.losses, strict=True)],
+    }
+    if not plan.top:
+        document["nearest"] = {**step_document(plan.nearest), "fixes": plan.fixes} if plan.nearest else None
+        document["fixes"] = plan.fixes
+    return document
+
+
+def parameters_document(model: Model) -> dict[str, Any]:
+    """Parameter counts of a model: exact, with their parts."""
+    found = parameters(model)
+    return {
+        "schema": 1,
+        "model": model.name,
+        "total": int(scalar(found.total)),
+        "active": int(scalar(found.active)),
+        "active_excl_input_embedding": int(scalar(found.active_excl_input_embedding)),
+        "parts": {name: int(scalar(count)) for name, count in found.parts.items()},
+        "flops_per_token": scalar(flops_per_token(model)),
+    }
+
+
+def gap(step: Step, measured: float) -> dict[str, Any]:
+    """The ladder beside a measured step time in seconds: what is predicted, what is left unexplained."""
+    predicted = scalar(step.step_time)
+    rungs = [*ladder(step), _rung("not explained by the model", measured - predicted, measured, "measured")]
+    return {"measured_s": measured, "predicted_s": predicted, "ratio": predicted / measured, "ladder": rungs}
+
+
+def _rung(name: str, seconds: float, so_far: float, source: str) -> dict[str, Any]:
+    return {"rung": name, "seconds": seconds, "total": so_far, "source": source}
+
+
 def ladder(step: Step) -> list[dict[str, Any]]:
     """Rungs from the ideal FLOP time to the step time: seconds added, seconds so far, where it comes from."""
     time = {name: scalar(value) for name, value in step.time.items()}
@@ -158,5 +204,5 @@ def ladder(step: Step) -> list[dict[str, Any]]:
     so_far, found = 0.0, []
     for name, seconds, source in rungs:
         so_far += seconds
-        found.append({"rung": name, "seconds": seconds, "total": so_far, "source": source})
+        found.append(_rung(name, seconds, so_far, source))
     return found

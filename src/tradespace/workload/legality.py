@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tradespace.inputs.cluster import Cluster
 from tradespace.inputs.model import Model
 from tradespace.inputs.strategy import Strategy
 from tradespace.num import Bool, Num, both, either, floor, is_multiple, negate, where
@@ -15,14 +14,14 @@ REASONS = {
     "kv_heads": "key/value heads and tensor degree do not divide one another",
     "ffn": "the MLP width is no multiple of the tensor degree",
     "sequence": "the sequence does not split over context (in two halves each) and tensor ranks",
-    "layers": "there are more stages or chunks than layers",
+    "layers": "the layers do not spread over the stages, or not evenly over the chunks of an interleaved schedule",
     "virtual_stages": "virtual stages need a pipeline, and as many microbatches as stages in whole groups",
     "sequence_parallel": "sequence parallelism needs a tensor degree above 1",
     "shard": "the shard group does not divide the data-parallel ranks",
 }
 
 
-def illegal(model: Model, cluster: Cluster, strategy: Strategy, data: Num, microbatches: Num) -> dict[str, Bool]:
+def illegal(model: Model, strategy: Strategy, data: Num, microbatches: Num) -> dict[str, Bool]:
     """Conditions of `REASONS` for every candidate, each on the axes that it touches."""
     tensor, context, pipeline = strategy.tensor, strategy.context, strategy.pipeline
     whole_data = both(data == floor(data), data >= 1.0)

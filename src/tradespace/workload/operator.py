@@ -84,8 +84,8 @@ class Work:
 class Operator:
     """A named operation with its three phases, the parameters it holds and the bytes it saves for backward.
 
-    `kind` is gemm, head (a GEMM that stays in 16 bits), attention, score (unfused attention), pass (memory-bound) or lookup. `core` marks what selective
-    recomputation runs again instead of saving.
+    `kind` is gemm, head (a GEMM that stays in 16 bits), attention, score (unfused attention), pass (memory-bound) or
+    lookup. `core` marks what selective recomputation runs again instead of saving.
     """
 
     name: str

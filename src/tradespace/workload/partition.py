@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tradespace.num import Bool, Num, both, floor, maximum, minimum, where
+from tradespace.num import Bool, Num, both, either, floor, is_multiple, maximum, minimum, where
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,9 +48,15 @@ def partition(layers: Num, pipeline: Num, head_cost: Num) -> tuple[StageClass, S
 
 
 def chunks_fit(layers: Num, pipeline: Num, virtual_stages: Num) -> Bool:
-    """Whether every model chunk can hold a layer (embedding and head may take one place each).
+    """Whether layers can be spread over stages and model chunks.
 
-    >>> chunks_fit(126.0, 16.0, 8.0), chunks_fit(126.0, 16.0, 9.0)
-    (True, False)
+    Stages may be uneven; chunks of an interleaved schedule hold the same number of layers each, with the embedding,
+    the head or both counted as one layer where that makes it even (Megatron-LM's account-for options).
+
+    >>> chunks_fit(126.0, 16.0, 8.0), chunks_fit(126.0, 16.0, 5.0), chunks_fit(126.0, 4.0, 1.0)
+    (True, False, True)
     """
-    return both(pipeline * virtual_stages <= layers + 2.0, pipeline <= layers)
+    chunks = pipeline * virtual_stages
+    alone = either(is_multiple(layers, chunks), is_multiple(layers + 1.0, chunks))
+    even = either(alone, is_multiple(layers + 2.0, chunks))
+    return both(pipeline <= layers, either(virtual_stages == 1.0, even))

@@ -89,7 +89,7 @@ def _norm(name: str, model: Model, strategy: Strategy, size: Local) -> Operator:
 
 def _residual(name: str, strategy: Strategy, size: Local) -> Operator:
     profile, held = strategy.profile, size.held
-    mask = held / strategy.precision.value if profile.dropout else 0.0
+    mask = held * (strategy.precision.mask / strategy.precision.value) if profile.dropout else 0.0
     return pass_operator(name, "pass", held, profile.residual_f, profile.residual_b, saved=mask)
 
 
@@ -152,7 +152,7 @@ def attention_core(model: Model, strategy: Strategy, size: Local) -> tuple[Opera
     if strategy.flash == 1.0:
         flops = 2.0 * (rows * keys) * (size.heads * model.head_dim)
         ring = _key_value_ring(model, strategy, size)
-        stats = 8.0 * rows * size.heads
+        stats = 2.0 * strategy.precision.full * rows * size.heads
         return (
             Operator(
                 "attention",
@@ -170,7 +170,7 @@ def attention_core(model: Model, strategy: Strategy, size: Local) -> tuple[Opera
     product = Gemm.of(per_sequence, model.head_dim, keys, batch)
     back = Gemm.of(per_sequence, model.head_dim, keys, 2.0 * batch)
     copied = rows * (2.0 * size.heads + 2.0 * size.kv_heads) * model.head_dim * value
-    kept = value + profile.dropout * (1.0 + value)
+    kept = value + profile.dropout * (strategy.precision.mask + value)
     return (
         Operator("scores", "score", Work(product), Work(back), core=True),
         Operator(
@@ -230,7 +230,7 @@ def mlp(model: Model, strategy: Strategy, size: Local) -> tuple[Operator, ...]:
 
 def embedding(model: Model, strategy: Strategy, size: Local) -> tuple[Operator, ...]:
     """Token (and learned position) look-up, split over the vocabulary, summed over the tensor group."""
-    mask = size.held / strategy.precision.value if strategy.profile.dropout else 0.0
+    mask = size.held * (strategy.precision.mask / strategy.precision.value) if strategy.profile.dropout else 0.0
     return (
         Operator(
             "embedding",

@@ -1,0 +1,223 @@
+"""Measured runs: a row of normalized columns -> inputs -> prediction -> error.
+
+Columns are those of the normalized table of published runs (docs/validation.md explains them); an empty cell is not
+known and never guessed. A row that cannot be predicted is skipped with a reason, not dropped.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+from tradespace.errors import InputError
+from tradespace.inputs.cluster import Cluster
+from tradespace.inputs.files import CATALOG, read
+from tradespace.inputs.load import cluster, device, optimizer, precision, profile
+from tradespace.inputs.model import Model
+from tradespace.inputs.strategy import RECOMPUTE_CODES, Precision, Strategy
+from tradespace.predict import predict
+from tradespace.step import Step
+
+PACKAGED = CATALOG / "published" / "megatron.csv"
+LARGEST_FILE = 64_000_000
+BYTES = {"fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0}
+NEEDED = ("layers", "hidden", "heads", "seq_len", "device", "n_devices", "global_batch", "step_s", "framework")
+Row = Mapping[str, str]
+
+
+class SkipError(Exception):
+    """A row that cannot be predicted, with the reason."""
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """A measured run and its prediction; `step` is None where the row was skipped for `skipped`."""
+
+    id: str
+    source: str
+    framework: str
+    device: str
+    measured: float
+    measured_memory: float | None
+    step: Step | None
+    skipped: str
+
+    @property
+    def error(self) -> float:
+        """Predicted over measured step time, minus 1."""
+        assert self.step is not None
+        return float(self.step.step_time) / self.measured - 1.0
+
+
+@cache
+def _systems() -> dict[str, Any]:
+    return read(CATALOG / "published" / "systems.toml")
+
+
+def rows_of(path: Path | str) -> list[dict[str, str]]:
+    """Rows of a CSV file of runs; the first column is the id whatever its header."""
+    file = Path(path)
+    if not file.is_file():
+        raise InputError(f"{path}: no such file; --data takes a CSV of runs with the columns of docs/validation.md")
+    if file.stat().st_size > LARGEST_FILE:
+        raise InputError(
+            f"{path}: {file.stat().st_size / 1e6:.0f} MB, but at most {LARGEST_FILE / 1e6:.0f} MB are read"
+        )
+    try:
+        rows = list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8"))))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path}: not a CSV file in UTF-8 ({error})") from error
+    missing = [name for name in NEEDED if not rows or name not in rows[0]]
+    if missing:
+        raise InputError(f"{path}: columns missing: {', '.join(missing)}; docs/validation.md lists them")
+    return rows
+
+
+def number(row: Row, name: str, default: float | None = None) -> float:
+    """A numeric cell; the default where it is empty, SkipError where there is none."""
+    text = (row.get(name) or "").strip()
+    if not text:
+        if default is None:
+            raise SkipError(f"{name} is not stated")
+        return default
+    try:
+        return float(text)
+    except ValueError:
+        raise SkipError(f"{name} = {text!r} is not a number") from None
+
+
+def model_of(row: Row) -> Model:
+    """The model of a row; families that are not modelled are skipped."""
+    if row.get("moe_experts"):
+        raise SkipError("mixture of experts is not modelled yet")
+    if row.get("attention") in ("mla", "hybrid"):
+        raise SkipError(f"{row['attention']} attention is not modelled yet")
+    if number(row, "frozen_fraction", 0.0) > 0.0:
+        raise SkipError("frozen parameters are not modelled yet")
+    gated = 1.0 if number(row, "mlp_matrices") == 3.0 else 0.0
+    heads, hidden = number(row, "heads"), number(row, "hidden")
+    return Model(
+        name=row.get("model", ""),
+        layers=number(row, "layers"),
+        hidden=hidden,
+        heads=heads,
+        kv_heads=number(row, "kv_heads", heads),
+        head_dim=number(row, "head_dim", hidden / heads),
+        ffn=number(row, "ffn_hidden"),
+        vocab=number(row, "vocab"),
+        seq=number(row, "seq_len"),
+        gated=gated,
+        rotary=gated,
+        norm_vectors=2.0 - gated,
+        tied=number(row, "tied", 0.0),
+        source=row.get("source", ""),
+    )
+
+
+def cluster_of(row: Row) -> Cluster:
+    """The row's devices on the network of its device's system, at the row's own link rates where stated."""
+    systems = _systems()["cluster"]
+    if row["device"] not in systems:
+        raise SkipError(f"no system is known for device {row['device']}")
+    base = cluster(systems[row["device"]])
+    if base.device.key != row["device"]:
+        base = replace(base, device=device(row["device"]))
+    inner, outer = base.network[0], base.network[-1]
+    domain = number(row, "domain_size", float(inner.size))
+    inner = replace(inner, size=domain, bandwidth=number(row, "intra_gbps_bytes", float(inner.bandwidth) / 1e9) * 1e9)
+    outer = replace(outer, size=0.0, bandwidth=number(row, "inter_gbps_bytes", float(outer.bandwidth) / 1e9) * 1e9)
+    return replace(base, network=(inner, *base.network[1:-1], outer), devices=number(row, "n_devices"))
+
+
+def precision_of(row: Row) -> Precision:
+    """The recipe of a row: its GEMM type with the bytes of its own parameter and gradient types."""
+    kind = row.get("gemm_dtype") or "bf16"
+    if kind not in ("bf16", "fp16", "fp8", "fp32"):
+        raise SkipError(f"GEMMs in {kind} are not modelled yet")
+    recipe = precision(kind)
+    gradient = BYTES.get(row.get("grad_dtype") or "", float(recipe.gradient))
+    return replace(recipe, gradient=gradient, reduce=gradient)
+
+
+def profile_of(row: Row) -> str:
+    """Key of the framework profile: the first rule of catalog/published/systems.toml that matches."""
+    year = number(row, "year", 9999.0)
+    for rule in _systems()["rule"]:
+        here = rule.get("source", "") in row.get("source", "") and year <= rule.get("until", 9999)
+        if here and rule.get("framework", row["framework"]) == row["framework"]:
+            return str(rule["profile"])
+    raise SkipError(f"no profile for framework {row['framework']}")
+
+
+def strategy_of(row: Row) -> Strategy:
+    """The strategy of a row; recomputation that is not published or not modelled is skipped."""
+    kind = row.get("recompute_kind") or "unknown"
+    modules = row.get("recompute_modules") or "attention_core"
+    if kind not in RECOMPUTE_CODES or (kind == "selective" and modules != "attention_core"):
+        raise SkipError(
+            f"recompute {kind} {modules if kind == 'selective' else ''} is not modelled yet".replace("  ", " ")
+        )
+    return Strategy(
+        profile=profile(profile_of(row)),
+        precision=precision_of(row),
+        optimizer=optimizer("adam"),
+        global_batch=number(row, "global_batch"),
+        tensor=number(row, "tp", 1.0),
+        sequence_parallel=number(row, "sequence_parallel", 0.0),
+        context=number(row, "cp", 1.0),
+        pipeline=number(row, "pp", 1.0),
+        virtual_stages=number(row, "virtual_stages", 1.0),
+        zero=number(row, "zero", 0.0),
+        shard=number(row, "shard_degree", 0.0),
+        micro_batch=number(row, "micro_batch_device"),
+        recompute=RECOMPUTE_CODES[kind],
+        flash=number(row, "flash", 1.0),
+        cuda_graphs=number(row, "cuda_graphs", 0.0),
+    )
+
+
+def compare(row: Row) -> Compared:
+    """One measured run beside its prediction."""
+    name = str(next(iter(row.values()))).rsplit(":", 1)[-1]
+    step, skipped, measured = None, "", 0.0
+    try:
+        measured = number(row, "step_s")
+        step = predict(model_of(row), cluster_of(row), strategy_of(row))
+    except SkipError as reason:
+        skipped = str(reason)
+    memory = (row.get("measured_memory_bytes") or "").strip()
+    return Compared(
+        id=name,
+        source=name.rsplit("-", 1)[0],
+        framework=row["framework"],
+        device=row["device"],
+        measured=measured,
+        measured_memory=float(memory) if memory else None,
+        step=step,
+        skipped=skipped,
+    )
+
+
+def usable(row: Row) -> bool:
+    """Rows to validate on: `use` = test and `complete` = 1, where the table has these columns."""
+    return row.get("use", "test") == "test" and row.get("complete", "1") == "1"
+
+
+def summary(compared: Iterable[Compared]) -> dict[str, float]:
+    """Errors of a group: number, median and mean of |error|, median signed error (bias)."""
+    errors = [row.error for row in compared if row.step is not None]
+    if not errors:
+        return {}
+    size = [abs(error) for error in errors]
+    return {
+        "n": len(errors),
+        "median_abs_error": median(size),
+        "mean_abs_error": mean(size),
+        "bias": median(errors),
+    }

@@ -1,0 +1,1 @@
+"""Exploring the design space: axes over any field, sweeps in bounded memory, plans."""
