@@ -58,6 +58,17 @@ def where(condition: Bool, a: Num, b: Num) -> Num:
     return cast(Num, (((first ^ second) & mask) ^ second).view(np.float64))
 
 
+def at_least(a: Num, threshold: float) -> Num:
+    """1.0 where the whole number `a` is at least the whole `threshold`, else 0.0.
+
+    A product with this mask costs one operation; a condition and `where` cost ten on a flat list of candidates.
+
+    >>> at_least(2.0, 2.0), at_least(1.0, 2.0)
+    (1.0, 0.0)
+    """
+    return minimum(maximum(a - (threshold - 1.0), 0.0), 1.0)
+
+
 def ceil(a: Num) -> Num:
     """The least integer not below `a`, as a float.
 

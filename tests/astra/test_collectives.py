@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import math
-import warnings
 from collections import Counter
 from pathlib import Path
 
@@ -33,50 +32,77 @@ def test_every_row_is_exact() -> None:
         rows = list(csv.DictReader(file))
     times = collectives(TABLE)
     assert [time["id"] for time in times] == [int(row["id"]) for row in rows]
-    wrong = [(row["id"], row["group"], int(row["time_ns_max"]), time["time_ns"])
-             for row, time in zip(rows, times, strict=True) if int(row["time_ns_max"]) != time["time_ns"]]
+    wrong = [
+        (row["id"], row["group"], int(row["time_ns_max"]), time["time_ns"])
+        for row, time in zip(rows, times, strict=True)
+        if int(row["time_ns_max"]) != time["time_ns"]
+    ]
     assert not wrong
     assert Counter(row["backend"] for row in rows) == {"unaware": 509, "aware": 189}
 
 
-@pytest.mark.parametrize(("kind", "n", "algorithm", "collective", "size", "more", "aware", "expected"), [
-    ("Ring", 4, "direct", "all_reduce", 16 * MIB, {}, False, 165643),
-    ("FullyConnected", 4, "doubleBinaryTree", "all_reduce", 64 * MIB, {"chunks": 4}, False, 4446630),
-    ("Switch", 8, "direct", "all_to_all", 64 * MIB, {}, False, 157270),
-    ("Switch", 8, "direct", "all_to_all", 64 * MIB, {}, True, 1251020),
-    ("Switch", 8, "direct", "all_reduce", 64 * MIB, {}, False, 330256),
-    ("Switch", 8, "direct", "all_reduce", 64 * MIB, {}, True, 2517756),
-    ("Switch", 8, "ring", "all_reduce", 64 * MIB, {}, False, 2311732),
-    ("Switch", 8, "ring", "all_reduce", 64 * MIB, {}, True, 4499232),
-    ("Ring", 8, "ring", "all_reduce", 64 * MIB, {"chunks": 4, "active": 4}, False, 581528),
-    ("Ring", 8, "ring", "all_reduce", 64 * MIB, {"chunks": 4, "active": 2}, True, 2187992),
-    ("Ring", 8, "ring", "all_reduce", 64 * MIB, {"chunks": 4, "active": 4}, True, 2187992),
-])
-def test_numbers_that_the_documentation_cites(kind: str, n: int, algorithm: str, collective: str, size: int,
-                                              more: dict[str, int], aware: bool, expected: int) -> None:
+@pytest.mark.parametrize(
+    ("kind", "n", "algorithm", "collective", "size", "more", "aware", "expected"),
+    [
+        ("Ring", 4, "direct", "all_reduce", 16 * MIB, {}, False, 165643),
+        ("FullyConnected", 4, "doubleBinaryTree", "all_reduce", 64 * MIB, {"chunks": 4}, False, 4446630),
+        ("Switch", 8, "direct", "all_to_all", 64 * MIB, {}, False, 157270),
+        ("Switch", 8, "direct", "all_to_all", 64 * MIB, {}, True, 1251020),
+        ("Switch", 8, "direct", "all_reduce", 64 * MIB, {}, False, 330256),
+        ("Switch", 8, "direct", "all_reduce", 64 * MIB, {}, True, 2517756),
+        ("Switch", 8, "ring", "all_reduce", 64 * MIB, {}, False, 2311732),
+        ("Switch", 8, "ring", "all_reduce", 64 * MIB, {}, True, 4499232),
+        ("Ring", 8, "ring", "all_reduce", 64 * MIB, {"chunks": 4, "active": 4}, False, 581528),
+        ("Ring", 8, "ring", "all_reduce", 64 * MIB, {"chunks": 4, "active": 2}, True, 2187992),
+        ("Ring", 8, "ring", "all_reduce", 64 * MIB, {"chunks": 4, "active": 4}, True, 2187992),
+    ],
+)
+def test_numbers_that_the_documentation_cites(
+    kind: str, n: int, algorithm: str, collective: str, size: int, more: dict[str, int], aware: bool, expected: int
+) -> None:
     net = Network((Dim(kind, n, 50, 500),), aware=aware)
     assert time_of(net, ring_system((algorithm,), **more), collective, size) == expected
 
 
-@pytest.mark.parametrize(("kind", "bandwidth", "latency", "expected"), [
-    ("Ring", (100, 100), (500, 500), (4.93, 2.82)), ("Switch", (300, 100), (300, 1000), (2.04, 1.84, 2.45, 3.21))])
-def test_themis_gains_and_loses_as_measured(kind: str, bandwidth: tuple[int, int], latency: tuple[int, int],
-                                            expected: tuple[float, ...]) -> None:
+@pytest.mark.parametrize(
+    ("kind", "bandwidth", "latency", "expected"),
+    [("Ring", (100, 100), (500, 500), (4.93, 2.82)), ("Switch", (300, 100), (300, 1000), (2.04, 1.84, 2.45, 3.21))],
+)
+def test_themis_gains_and_loses_as_measured(
+    kind: str, bandwidth: tuple[int, int], latency: tuple[int, int], expected: tuple[float, ...]
+) -> None:
     net = Network(tuple(Dim(kind, 8, b, a) for b, a in zip(bandwidth, latency, strict=True)))
-    found = [round(time_of(net, ring_system(("ring", "ring"), chunks=chunks, order=order), "all_reduce", 256 * MIB) / 1e6,
-                   2) for chunks in (16, 64) for order in ("ascending", "themis")]
-    assert tuple(found[:len(expected)]) == expected
+    found = [
+        round(time_of(net, ring_system(("ring", "ring"), chunks=chunks, order=order), "all_reduce", 256 * MIB) / 1e6, 2)
+        for chunks in (16, 64)
+        for order in ("ascending", "themis")
+    ]
+    assert tuple(found[: len(expected)]) == expected
 
 
 def test_dimension_order_changes_the_time_of_a_torus() -> None:
-    times = [time_of(Network((Dim("Ring", a, 50, 500), Dim("Ring", b, 50, 500))), ring_system(("ring", "ring")),
-                     "all_reduce", 64 * MIB) for a, b in ((2, 8), (8, 2))]
+    times = [
+        time_of(
+            Network((Dim("Ring", a, 50, 500), Dim("Ring", b, 50, 500))),
+            ring_system(("ring", "ring")),
+            "all_reduce",
+            64 * MIB,
+        )
+        for a, b in ((2, 8), (8, 2))
+    ]
     assert times[0] != times[1]
 
 
 def test_topology_changes_the_time() -> None:
-    assert len({time_of(Network((Dim(kind, 8, 50, 500),)), ring_system(("direct",)), "all_reduce", 64 * MIB)
-                for kind in ("Ring", "FullyConnected", "Switch")}) == 3
+    assert (
+        len(
+            {
+                time_of(Network((Dim(kind, 8, 50, 500),)), ring_system(("direct",)), "all_reduce", 64 * MIB)
+                for kind in ("Ring", "FullyConnected", "Switch")
+            }
+        )
+        == 3
+    )
 
 
 @pytest.mark.parametrize("top", [True, False])
@@ -89,23 +115,39 @@ def test_trees_span_all_ranks_and_agree_on_parents(n: int, top: bool) -> None:
     assert sum(len(children) for _, children in nodes) == n - 1
 
 
-SHAPES = st.sampled_from([(("Ring", 4),), (("Switch", 8),), (("FullyConnected", 6),), (("Ring", 3), ("Switch", 4)),
-                          (("Ring", 2), ("FullyConnected", 3), ("Switch", 2)), (("Switch", 4), ("Ring", 4))])
+SHAPES = st.sampled_from(
+    [
+        (("Ring", 4),),
+        (("Switch", 8),),
+        (("FullyConnected", 6),),
+        (("Ring", 3), ("Switch", 4)),
+        (("Ring", 2), ("FullyConnected", 3), ("Switch", 2)),
+        (("Switch", 4), ("Ring", 4)),
+    ]
+)
 
 
 @settings(max_examples=60, deadline=None)
 @given(SHAPES, st.data())
 def test_one_rank_stands_for_all_that_fare_alike(shape: tuple[tuple[str, int], ...], data: st.DataObject) -> None:
     """The job shop of phase times, and the simulation of every rank and message, agree where both apply."""
-    dims = tuple(Dim(kind, n, data.draw(st.sampled_from([25, 50, 400])), data.draw(st.sampled_from([0, 100, 500])))
-                 for kind, n in shape)
-    algorithms = tuple(data.draw(st.sampled_from(["ring", "direct", "direct2"] + ["halvingDoubling"] * (n in (2, 4, 8))))
-                       for _, n in shape)
-    system = ring_system(algorithms, chunks=data.draw(st.integers(1, 6)), active=data.draw(st.integers(1, 4)),
-                         endpoint_delay=data.draw(st.sampled_from([1, 10, 300])),
-                         queues=data.draw(st.sampled_from([1, 2])),
-                         order=data.draw(st.sampled_from(["ascending", "roundRobin", "themis"])),
-                         optimization=data.draw(st.sampled_from(["localBWAware", "baseline"])))
+    dims = tuple(
+        Dim(kind, n, data.draw(st.sampled_from([25, 50, 400])), data.draw(st.sampled_from([0, 100, 500])))
+        for kind, n in shape
+    )
+    algorithms = tuple(
+        data.draw(st.sampled_from(["ring", "direct", "direct2"] + ["halvingDoubling"] * (n in (2, 4, 8))))
+        for _, n in shape
+    )
+    system = ring_system(
+        algorithms,
+        chunks=data.draw(st.integers(1, 6)),
+        active=data.draw(st.integers(1, 4)),
+        endpoint_delay=data.draw(st.sampled_from([1, 10, 300])),
+        queues=data.draw(st.sampled_from([1, 2])),
+        order=data.draw(st.sampled_from(["ascending", "roundRobin", "themis"])),
+        optimization=data.draw(st.sampled_from(["localBWAware", "baseline"])),
+    )
     kind = data.draw(st.sampled_from(COLLECTIVES))
     size = data.draw(st.sampled_from([64, 3001, 10000019, 1 << 24]))
     net = Network(dims)
@@ -133,7 +175,9 @@ def test_more_bytes_never_take_less_time(pieces: int, more: int, chunks: int, n:
     """As long as chunks divide the size: a remainder becomes one more full-size chunk."""
     net, system = Network((Dim("Ring", n, 50, 500),)), ring_system(("ring",), chunks=chunks)
     unit = chunks * n
-    assert time_of(net, system, "all_reduce", pieces * unit) <= time_of(net, system, "all_reduce", (pieces + more) * unit)
+    assert time_of(net, system, "all_reduce", pieces * unit) <= time_of(
+        net, system, "all_reduce", (pieces + more) * unit
+    )
 
 
 def test_chunks_are_full_size_and_a_remainder_is_one_more() -> None:
@@ -143,12 +187,17 @@ def test_chunks_are_full_size_and_a_remainder_is_one_more() -> None:
     assert zero[0] == zero[1] > 0
 
 
-@pytest.mark.parametrize(("algorithm", "n", "collective", "size", "text"), [
-    ("halvingDoubling", 6, "all_reduce", MIB, "power of two"),
-    ("doubleBinaryTree", 6, "all_reduce", MIB, "crashes ASTRA-sim"),
-    ("ring", 4, "all_gather", 1, "never ends"),
-])
-def test_what_hangs_or_crashes_astra_sim_is_refused(algorithm: str, n: int, collective: str, size: int, text: str) -> None:
+@pytest.mark.parametrize(
+    ("algorithm", "n", "collective", "size", "text"),
+    [
+        ("halvingDoubling", 6, "all_reduce", MIB, "power of two"),
+        ("doubleBinaryTree", 6, "all_reduce", MIB, "crashes ASTRA-sim"),
+        ("ring", 4, "all_gather", 1, "never ends"),
+    ],
+)
+def test_what_hangs_or_crashes_astra_sim_is_refused(
+    algorithm: str, n: int, collective: str, size: int, text: str
+) -> None:
     with pytest.raises(InputError, match=text):
         time_of(Network((Dim("Ring", n, 50, 500),)), ring_system((algorithm,), chunks=2), collective, size)
 
@@ -184,9 +233,11 @@ def test_aware_without_contention_is_hops_times_one_hop() -> None:
     assert time_of(net, ring_system(("ring",)), "all_gather", 8 * MIB) == 7 * 2 * math.floor(500 + transfer) + 80
 
 
-ROW = ("id,backend,topology,npus,bandwidth_GBps,latency_ns,algorithm,collective,comm_size_bytes,chunks,"
-       "active_chunks_per_dim,endpoint_delay_ns,local_mem_bw_GBps,collective_optimization,scheduling_policy,"
-       "inter_dim_scheduling,queues_per_dim")
+ROW = (
+    "id,backend,topology,npus,bandwidth_GBps,latency_ns,algorithm,collective,comm_size_bytes,chunks,"
+    "active_chunks_per_dim,endpoint_delay_ns,local_mem_bw_GBps,collective_optimization,scheduling_policy,"
+    "inter_dim_scheduling,queues_per_dim"
+)
 GOOD = "7,unaware,Ring,4,50,500,ring,all_reduce,65536,1,1,10,1600,localBWAware,LIFO,ascending,1"
 
 
@@ -195,24 +246,51 @@ def test_a_table_without_the_answer_column(tmp_path: Path) -> None:
     assert collectives(tmp_path / "rows.csv") == [{"id": 7, "time_ns": 4990}]
 
 
-@pytest.mark.parametrize(("old", "new", "text"), [
-    ("Ring,", "Torus,", "'Torus' is not known"), (",4,", ",1,", "between 2 and"), (",50,", ",0,", "between 1e-06"),
-    (",50,", ",nan,", "between"), ("all_reduce", "allreduce", "collective"), ("unaware", "both", "backend"),
-    ("65536", "-3", "comm_size_bytes"), ("65536", "9" * 30, "comm_size_bytes"), (",1,1,10,", ",0,1,10,", "preferred"),
-    (",1,1,10,", ",1,1,0,", "aborts"), ("1600", "x", "number"), ("ring", "ringg", "did you mean"), (",LIFO", "", "columns"),
-    ("Ring,4,", "Ring_Ring,4,", "entries"), ("unaware,Ring,4,50,500,ring", "aware,Ring_Ring,4x4,50_50,5_5,ring_ring", "one dim"),
-    ("ascending", "offlineGreedy", "known"), ("ring", "halvingDoubling_ring", "one per"), (",4,", ",2000000,", "between"),
-    ("ring", "direct99999999", "not an algorithm"), ("65536,1,", "65536,1e9,", "preferred")])
+@pytest.mark.parametrize(
+    ("old", "new", "text"),
+    [
+        ("Ring,", "Torus,", "'Torus' is not known"),
+        (",4,", ",1,", "between 2 and"),
+        (",50,", ",0,", "between 1e-06"),
+        (",50,", ",nan,", "between"),
+        ("all_reduce", "allreduce", "collective"),
+        ("unaware", "both", "backend"),
+        ("65536", "-3", "comm_size_bytes"),
+        ("65536", "9" * 30, "comm_size_bytes"),
+        (",1,1,10,", ",0,1,10,", "preferred"),
+        (",1,1,10,", ",1,1,0,", "aborts"),
+        ("1600", "x", "number"),
+        ("ring", "ringg", "did you mean"),
+        (",LIFO", "", "columns"),
+        ("Ring,4,", "Ring_Ring,4,", "entries"),
+        ("unaware,Ring,4,50,500,ring", "aware,Ring_Ring,4x4,50_50,5_5,ring_ring", "one dim"),
+        ("ascending", "offlineGreedy", "known"),
+        ("ring", "halvingDoubling_ring", "one per"),
+        (",4,", ",2000000,", "between"),
+        ("ring", "direct99999999", "not an algorithm"),
+        ("65536,1,", "65536,1e9,", "preferred"),
+    ],
+)
 def test_bad_rows_name_the_line(tmp_path: Path, old: str, new: str, text: str) -> None:
     (tmp_path / "rows.csv").write_text(f"{ROW}\n{GOOD}\n{GOOD.replace(old, new)}\n")
-    with pytest.raises(InputError, match=text) as error, warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with pytest.raises(InputError, match=text) as error:
         collectives(tmp_path / "rows.csv")
-    assert "line 3" in str(error.value) or "algorithms for" in str(error.value)
+    assert "line 3" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "id\n", f"{ROW}\n", f"{ROW[3:]}\n{GOOD[2:]}\n", f"{ROW}\n{'x' * 200_000}\n", "\0,\n"]
+)
+def test_files_that_are_no_table_are_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "rows.csv").write_text(text)
+    with pytest.raises(InputError, match=r"rows\.csv"):
+        collectives(tmp_path / "rows.csv")
 
 
 def test_a_direct_phase_too_large_to_simulate_is_refused() -> None:
     with pytest.raises(InputError, match="too large"):
         time_of(Network((Dim("Ring", 1 << 20, 50, 500),)), ring_system(("direct",)), "all_reduce", MIB)
     with pytest.raises(InputError, match="messages"):
-        time_of(Network((Dim("Switch", 1 << 13, 50, 500),), aware=True), ring_system(("direct",)), "all_reduce", 1 << 30)
+        time_of(
+            Network((Dim("Switch", 1 << 13, 50, 500),), aware=True), ring_system(("direct",)), "all_reduce", 1 << 30
+        )

@@ -23,11 +23,11 @@ from tradespace.astra import (
 )
 from tradespace.astra.chakra import COLLECTIVE, COMP, METADATA, Node, encode, encode_file
 from tradespace.astra.collective import time_of
+from tradespace.astra.network_file import read_network
 from tradespace.astra.ranks import Classes, Communicators, Ranks
 from tradespace.astra.replay import Replay
 from tradespace.astra.side_files import RemoteMemory, read_groups
 from tradespace.astra.system_file import read_system
-from tradespace.astra.network_file import read_network
 from tradespace.astra.traces import read_traces
 from tradespace.errors import InputError
 from tradespace.network.astra import COLLECTIVES, Dim, Network, System
@@ -41,8 +41,13 @@ ITERATIONS = [
     ("gpt16", ("Ring_Ring", (4, 4), (300, 50), (100, 1000)), 1, {0: 19393792, 8: 19393792}, 6910860),
     ("gpt16", ("Switch_Switch", (4, 4), (300, 50), (100, 1000)), 1, {0: 19526992}, 6910860),
     ("gpt16", ("Switch_Switch", (4, 4), (300, 50), (100, 1000)), 4, {0: 20331112}, 6910860),
-    ("gpt16pp", ("Switch_Switch_Switch", (2, 4, 2), (50, 300, 50), (1000, 100, 1000)), 1,
-     {0: 15903956, 8: 11503679}, 6812664),
+    (
+        "gpt16pp",
+        ("Switch_Switch_Switch", (2, 4, 2), (50, 300, 50), (1000, 100, 1000)),
+        1,
+        {0: 15903956, 8: 11503679},
+        6812664,
+    ),
     ("gpt16pp", ("Ring_Ring_Ring", (2, 4, 2), (50, 50, 50), (500, 500, 500)), 4, {0: 28060945, 8: 21522992}, 6812664),
 ]
 
@@ -52,15 +57,23 @@ def machine(net: Network, algorithm: str = "ring", delay: int = 10, memory: floa
     return Machine(System(dict.fromkeys(COLLECTIVES, names), delay, memory, **more))
 
 
-def totals(iteration: Iteration, net: Network, config: Machine | None = None, memory: RemoteMemory | None = None
-           ) -> list[int]:
+def totals(
+    iteration: Iteration, net: Network, config: Machine | None = None, memory: RemoteMemory | None = None
+) -> list[int]:
     result = replay_iteration(iteration, net, config or machine(net), memory)
     return [times["total"] for times in result["ranks"].values()]
 
 
 @pytest.mark.parametrize(("name", "network", "chunks", "expected", "compute"), ITERATIONS)
-def test_iterations_are_exact(traces: Path, config: Config, name: str, network: tuple[Any, ...], chunks: int,
-                              expected: dict[int, int], compute: int) -> None:
+def test_iterations_are_exact(
+    traces: Path,
+    config: Config,
+    name: str,
+    network: tuple[Any, ...],
+    chunks: int,
+    expected: dict[int, int],
+    compute: int,
+) -> None:
     net, system = config(*network, preferred_dataset_splits=chunks)
     result = replay(traces / name, net, system, comm_groups=traces / name / "workload.json")
     for rank, total in expected.items():
@@ -73,8 +86,15 @@ def test_iterations_are_exact(traces: Path, config: Config, name: str, network: 
 
 
 @pytest.mark.parametrize(("name", "network", "chunks", "expected", "compute"), ITERATIONS)
-def test_one_rank_per_class_equals_every_rank(traces: Path, config: Config, name: str, network: tuple[Any, ...],
-                                              chunks: int, expected: dict[int, int], compute: int) -> None:
+def test_one_rank_per_class_equals_every_rank(
+    traces: Path,
+    config: Config,
+    name: str,
+    network: tuple[Any, ...],
+    chunks: int,
+    expected: dict[int, int],
+    compute: int,
+) -> None:
     paths = config(*network, preferred_dataset_splits=chunks)
     net, system = read_network(paths[0]), read_system(paths[1])
     groups = read_groups(traces / name / "workload.json", net.size)
@@ -98,8 +118,11 @@ def test_a_group_runs_its_ring_in_the_order_of_the_file(group: tuple[int, ...], 
 
 
 def test_groups_pay_ten_ns_whatever_the_endpoint_delay() -> None:
-    step = Iteration(((Collective(1, "a", "all_reduce", MIB, (0, 1, 2, 3)),),) * 4 +
-                     ((Collective(1, "a", "all_reduce", MIB, (4, 5, 6, 7)),),) * 4 + ((Compute(1, "i"),),) * 8)
+    step = Iteration(
+        ((Collective(1, "a", "all_reduce", MIB, (0, 1, 2, 3)),),) * 4
+        + ((Collective(1, "a", "all_reduce", MIB, (4, 5, 6, 7)),),) * 4
+        + ((Compute(1, "i"),),) * 8
+    )
     assert totals(step, GRID, machine(GRID, delay=10)) == totals(step, GRID, machine(GRID, delay=1000))
 
 
@@ -141,9 +164,14 @@ def test_a_message_may_wait_for_its_receive() -> None:
 
 
 def test_one_compute_and_one_communication_at_a_time_lowest_id_first() -> None:
-    step = (Compute(4, "late", duration=3e-6), Compute(2, "early", duration=1e-6),
-            Collective(3, "b", "all_gather", 1024), Collective(1, "a", "all_gather", 2048),
-            Compute(5, "after a", (1,), duration=1e-6), Compute(6, "after late", (4, 3), duration=1e-6))
+    step = (
+        Compute(4, "late", duration=3e-6),
+        Compute(2, "early", duration=1e-6),
+        Collective(3, "b", "all_gather", 1024),
+        Collective(1, "a", "all_gather", 2048),
+        Compute(5, "after a", (1,), duration=1e-6),
+        Compute(6, "after late", (4, 3), duration=1e-6),
+    )
     gather = [time_of(FOUR, machine(FOUR).system, "all_gather", size) for size in (2048, 1024)]
     assert set(totals(Iteration((step,) * 4), FOUR)) == {max(4000, sum(gather)) + 2 * 1000}
 
@@ -168,8 +196,12 @@ def test_asymmetric_collectives_on_several_dims_end_after_the_last_start() -> No
 
 def test_roofline_takes_the_smaller_of_peak_and_bandwidth() -> None:
     config = Machine(machine(FOUR).system, True, 100e12)
-    steps = [(Compute(1, "flops", flops=10**12, bytes=1000),), (Compute(1, "bytes", flops=1000, bytes=1_600_000),),
-             (Compute(1, "nothing", flops=10, bytes=0),), (Compute(1, "x", flops=10**11, bytes=10**6),)]
+    steps = [
+        (Compute(1, "flops", flops=10**12, bytes=1000),),
+        (Compute(1, "bytes", flops=1000, bytes=1_600_000),),
+        (Compute(1, "nothing", flops=10, bytes=0),),
+        (Compute(1, "x", flops=10**11, bytes=10**6),),
+    ]
     assert totals(Iteration(tuple(steps)), FOUR, config) == [10_000_000, 1000, 0, 1_000_000]
     with pytest.raises(InputError, match="divides by zero"):
         totals(Iteration(((Compute(1, "x", bytes=8),),) * 4), FOUR, config)
@@ -179,9 +211,14 @@ def test_compute_without_roofline_lasts_its_duration_or_one_ns() -> None:
     assert totals(Iteration(((Compute(1, "a", duration=7e-6),), *((Compute(1, "b"),),) * 3)), FOUR) == [7000, 1, 1, 1]
 
 
-@pytest.mark.parametrize(("kind", "expected"), [
-    ("PER_NPU_MEMORY_EXPANSION", [11185] * 4), ("MEMORY_POOL", [11185, 22370, 33555, 44740]),
-    ("PER_NODE_MEMORY_EXPANSION", [11185, 22370, 11185, 22370])])
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("PER_NPU_MEMORY_EXPANSION", [11185] * 4),
+        ("MEMORY_POOL", [11185, 22370, 33555, 44740]),
+        ("PER_NODE_MEMORY_EXPANSION", [11185, 22370, 11185, 22370]),
+    ],
+)
 def test_remote_memory(kind: str, expected: list[int]) -> None:
     step = (RemoteAccess(1, "load", MIB),)
     assert totals(Iteration((step,) * 4), FOUR, memory=RemoteMemory(kind, 700, 100, 2)) == expected
@@ -203,27 +240,39 @@ def write(folder: Path, *ranks: list[tuple[Node, dict[str, str | int]]]) -> Path
 def test_broadcasts_metadata_and_cpu_operations(tmp_path: Path, config: Config) -> None:
     paths = config("Ring", [2], [50], [500], roofline_enabled=0)
     nodes: list[tuple[Node, dict[str, str | int]]] = [
-        (Node(1, "m", METADATA), {}), (Node(2, "b", COLLECTIVE, (1,), 5000, comm="broadcast"), {}),
-        (Node(3, "cpu", COMP, (), 3000, True), {}), (Node(4, "gpu", COMP, (), 4000), {}),
-        (Node(5, "cpu", COMP, (), 3000, True), {})]
+        (Node(1, "m", METADATA), {}),
+        (Node(2, "b", COLLECTIVE, (1,), 5000, comm="broadcast"), {}),
+        (Node(3, "cpu", COMP, (), 3000, True), {}),
+        (Node(4, "gpu", COMP, (), 4000), {}),
+        (Node(5, "cpu", COMP, (), 3000, True), {}),
+    ]
     times = replay(write(tmp_path / "t", nodes, nodes), *paths)["ranks"]["1"]
     assert times == {"total": 6000, "compute": 4000, "communication": 5000, "exposed": 2000}
 
 
-@pytest.mark.parametrize(("make", "text"), [
-    (lambda: [[(Collective(1, "a", "all_reduce", 8),)]] * 3 + [[(Compute(1, "c"),)]], "not all ranks"),
-    (lambda: [[(Collective(1, "a", "all_reduce", 8),)]] * 3 + [[(Collective(1, "a", "all_reduce", 16),)]], "of 16 bytes"),
-    (lambda: [[(Receive(1, "r", 1, 8),)]] + [[(Compute(1, "c"),)]] * 3, "no rank sends"),
-    (lambda: [[(Receive(1, "r", 1, 8, 3),)], [(Send(1, "s", 0, 8, 4),)]] + [[(Compute(1, "c"),)]] * 2, "tag and bytes"),
-    (lambda: [[(Receive(1, "r", 9, 8),)]] + [[(Compute(1, "c"),)]] * 3, "rank 9"),
-    (lambda: [[(Compute(1, "c", (2,)), Compute(2, "d", (1,)))]] * 4, "in a circle"),
-    (lambda: [[(Compute(1, "c", (7,)),)]] * 4, "depends on node 7"),
-    (lambda: [[(Compute(1, "c"), Compute(1, "d"))]] * 4, "used twice"),
-    (lambda: [[(Collective(1, "a", "all_reduce", 8, (0, 1)),)]] * 4, "no member"),
-    (lambda: [[(Collective(1, "a", "all_reduce", 8, dims=(False,)),)]] * 4, "involved_dim"),
-    (lambda: [[(Collective(1, "a", "all_gather", 0),)]] * 4, "never ends"),
-    (lambda: [[(Collective(1, "a", "barrier", 0),)]] * 4, "not one of"),
-])
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: [[(Collective(1, "a", "all_reduce", 8),)]] * 3 + [[(Compute(1, "c"),)]], "not all ranks"),
+        (
+            lambda: [[(Collective(1, "a", "all_reduce", 8),)]] * 3 + [[(Collective(1, "a", "all_reduce", 16),)]],
+            "of 16 bytes",
+        ),
+        (lambda: [[(Receive(1, "r", 1, 8),)]] + [[(Compute(1, "c"),)]] * 3, "no rank sends"),
+        (
+            lambda: [[(Receive(1, "r", 1, 8, 3),)], [(Send(1, "s", 0, 8, 4),)]] + [[(Compute(1, "c"),)]] * 2,
+            "tag and bytes",
+        ),
+        (lambda: [[(Receive(1, "r", 9, 8),)]] + [[(Compute(1, "c"),)]] * 3, "rank 9"),
+        (lambda: [[(Compute(1, "c", (2,)), Compute(2, "d", (1,)))]] * 4, "in a circle"),
+        (lambda: [[(Compute(1, "c", (7,)),)]] * 4, "depends on node 7"),
+        (lambda: [[(Compute(1, "c"), Compute(1, "d"))]] * 4, "used twice"),
+        (lambda: [[(Collective(1, "a", "all_reduce", 8, (0, 1)),)]] * 4, "no member"),
+        (lambda: [[(Collective(1, "a", "all_reduce", 8, dims=(False,)),)]] * 4, "involved_dim"),
+        (lambda: [[(Collective(1, "a", "all_gather", 0),)]] * 4, "never ends"),
+        (lambda: [[(Collective(1, "a", "barrier", 0),)]] * 4, "not one of"),
+    ],
+)
 def test_what_astra_sim_waits_for_forever_is_named(make: Callable[[], list[list[tuple[Any, ...]]]], text: str) -> None:
     with pytest.raises(InputError, match=text):
         totals(Iteration(tuple(ranks[0] for ranks in make())), FOUR)

@@ -30,18 +30,20 @@ def collectives(path: str | Path) -> list[dict[str, Any]]:
 
     Per-dim columns (topology, bandwidth_GBps, latency_ns, algorithm) join their entries with `_`, npus with `x`.
     """
-    rows = csv.DictReader(read_text(path).splitlines())
     result = []
-    for line, row in enumerate(rows, 2):
-        where = f"{path}, line {line}"
-        if None in row or None in row.values():
-            raise InputError(f"{where}: not as many columns as the header has")
-        result.append(
-            {
-                "id": int(row["id"]) if row.get("id", "").isdecimal() and len(row["id"]) < 19 else row.get("id"),
-                "time_ns": row_time(row, where),
-            }
-        )
+    try:
+        for line, row in enumerate(csv.DictReader(read_text(path).splitlines()), 2):
+            where = f"{path}, line {line}"
+            if None in row or None in row.values() or "id" not in row:
+                raise InputError(f"{where}: not as many columns as the header has, or no column `id`")
+            name = row["id"]
+            try:
+                time = row_time(row, where)
+            except InputError as error:
+                raise error if where in str(error) else InputError(f"{where}: {error}") from None
+            result.append({"id": int(name) if name.isdecimal() and len(name) < 19 else name, "time_ns": time})
+    except csv.Error as error:
+        raise InputError(f"{path}: not a table in CSV ({error})") from None
     if not result:
         raise InputError(f"{path}: no rows")
     return result

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tradespace.astra.faults import warn
-from tradespace.astra.files import read_text
+from tradespace.astra.files import MAX_LINE, read_text
 from tradespace.astra.iteration import Collective, Compute, Iteration, Operation
 from tradespace.astra.plans import MAX_BYTES
 from tradespace.errors import InputError, nearest
@@ -69,7 +69,10 @@ class TextWorkload:
 
 def read_workload(path: str | Path) -> TextWorkload:
     """A text workload, checked."""
-    lines = [line.split() for line in read_text(path).splitlines() if line.strip()]
+    texts = [line for line in read_text(path).splitlines() if line.strip()]
+    if len(texts) > MAX_LAYERS + 2 or any(len(text) > MAX_LINE for text in texts):
+        raise InputError(f"{path}: more than {MAX_LAYERS} layers, or a line of more than {MAX_LINE} characters")
+    lines = [text.split() for text in texts]
     if len(lines) < 3:
         raise InputError(f"{path}: a text workload has a parallelism, a number of layers and at least one layer")
     parallelism, options = _first_line(lines[0], path)
@@ -95,6 +98,8 @@ def _first_line(words: list[str], path: str | Path) -> tuple[str, dict[str, tupl
             raise InputError(f"{path}: {word[:40]!r} on the first line is neither `name:` nor a whole number")
     if options.get("checkpoints", [0])[1:] or options.get("checkpoint_initiates", [0])[1:]:
         raise InputError(f"{path}: recomputation between checkpoints is not read; list 0 checkpoints")
+    if words[0].startswith("HYBRID_DLRM") and not options.get("last_bottom_layer"):
+        raise InputError(f"{path}: {words[0]} needs the index of the last bottom layer on its first line")
     if words[0].startswith("HYBRID_TRANSFORMER") and not options.get("model_parallel_NPU_group"):
         raise InputError(f"{path}: {words[0]} needs `model_parallel_NPU_group: k` on its first line")
     return words[0], {name: tuple(values) for name, values in options.items()}

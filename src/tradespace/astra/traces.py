@@ -257,6 +257,8 @@ def read_traces(folder: str | Path, npus: int) -> list[Trace]:
     for path in folder.iterdir():
         match = NAME.fullmatch(path.name)
         if match:
+            if int(match[2]) in files or not path.is_file():
+                raise InputError(f"{path}: a second file of the same rank, or not a regular file")
             names.add(match[1])
             files[int(match[2])] = path
     if len(names) != 1:

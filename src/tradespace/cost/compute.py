@@ -26,7 +26,7 @@ class Rates:
     attention: AttentionRate
     core: Num  # FLOP/s that attention rates are a share of: 16-bit peak at the sustained clock
     memory: Num  # byte/s of memory-bound kernels
-    bandwidth: Num  # byte/s nominal
+    stream: Num  # seconds per value that GEMMs read or write
     tile: Num  # side of the square output tile that the on-chip buffer holds, in values
     value: Num  # bytes of one value
     cast: Num  # bytes of traffic per quantized operand element
@@ -60,7 +60,7 @@ def rates(device: Device, gemm: str, value: Num, cast: Num, profile: Profile) ->
         attention=kernel,
         core=device.peak * device.gemm["bf16"].sustained,
         memory=tier.bandwidth * tier.efficiency,
-        bandwidth=tier.bandwidth * tier.efficiency,
+        stream=value / (tier.bandwidth * tier.efficiency),
         tile=sqrt(device.on_chip / (3.0 * value)),
         value=value,
         cast=cast,
@@ -80,7 +80,9 @@ def gemm_time(shape: Gemm, rates: Rates, low: bool) -> Num:
     ideal = rates.memo.of(shape.flops, name, lambda flops: flops / rate)
     product = ideal * rates.memo.of(shape.k, name, lambda k: 1.0 + constants.k0 / k)
     values = shape.left * rates.reload(shape.n) + shape.right * rates.reload(shape.m) + shape.out
-    stream = values * (rates.value * shape.batch / rates.bandwidth)
+    stream = values * (
+        rates.stream if isinstance(shape.batch, float) and shape.batch == 1.0 else rates.stream * shape.batch
+    )
     return maximum(product, stream) + constants.launch
 
 

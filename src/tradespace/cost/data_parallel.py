@@ -11,7 +11,7 @@ from tradespace.inputs.cluster import Cluster
 from tradespace.inputs.strategy import Strategy
 from tradespace.network.collectives import collective_time
 from tradespace.network.placement import Layout, joined
-from tradespace.num import Num, any_true, both, maximum, minimum, where
+from tradespace.num import Num, any_true, at_least, both, maximum, minimum, where
 from tradespace.schedule.stage_times import StageTimes
 from tradespace.workload.operator import Block
 
@@ -31,7 +31,7 @@ def data_exchange(
     streamed = both(strategy.zero >= 3.0, strategy.pipeline == 1.0)
     fsdp: Num = 0.0
     if any_true(streamed):
-        fsdp = exposed_fsdp(strategy, cluster, layout, blocks, times, layers, pipeline.microbatches)
+        fsdp = exposed_fsdp(strategy, cluster, layout, blocks, times, layers, pipeline.microbatches, shard)
         if streamed is True:
             return fsdp
     chunks = strategy.virtual_stages
@@ -42,8 +42,8 @@ def data_exchange(
 
 def optimizer_time(strategy: Strategy, parameters: Num, shard: Num, memory_rate: Num) -> Num:
     """Seconds of the update: state traffic of the local shard over memory bandwidth, plus launches."""
-    local = parameters * where(strategy.zero >= 1.0, 1.0 / shard, 1.0)
-    return local * strategy.optimizer.traffic / memory_rate + strategy.profile.optimizer_fixed
+    local = parameters * (1.0 - at_least(strategy.zero, 1.0) * (1.0 - 1.0 / shard))
+    return local * (strategy.optimizer.traffic / memory_rate) + strategy.profile.optimizer_fixed
 
 
 def exposed_data(
@@ -67,24 +67,25 @@ def exposed_data(
     behind_b = last * (profile.data_window * overlap.gradient)
     behind_f = first * (profile.data_window * overlap.parameter)
     late = maximum(reduce - behind_b, 0.0)
-    each = where(strategy.zero == 2.0, where(strategy.pipeline > 1.0, 1.0, microbatches), 1.0)
+    second = at_least(strategy.zero, 2.0) * (1.0 - at_least(strategy.pipeline, 2.0))
+    each = 1.0 + second * (microbatches - 1.0)
     return late * each + maximum(gather - behind_f, 0.0)
 
 
 def _volumes_time(strategy: Strategy, cluster: Cluster, layout: Layout, parameters: Num, shard: Num) -> tuple[Num, Num]:
     """Seconds to reduce the gradients and to gather the parameters of `parameters` weights."""
     network, fill = cluster.network, cluster.fill
-    inner = joined(layout.spans["context"], layout.spans["shard"])
+    inner = joined(layout, "context", "shard")
     outer = layout.spans["replica"]
-    whole = joined(inner, outer)
+    whole = joined(layout, "context", "shard", "replica")
     gradients = parameters * strategy.precision.reduce
     values = parameters * strategy.precision.value
     plain = collective_time("all_reduce", network, whole, gradients, fill)
     scattered = collective_time("reduce_scatter", network, inner, gradients, fill)
     replicas = collective_time("all_reduce", network, outer, gradients / shard, fill)
-    reduce = where(strategy.zero >= 1.0, scattered + replicas, plain)
-    gather = where(strategy.zero >= 1.0, collective_time("all_gather", network, inner, values, fill), 0.0)
-    return reduce, gather
+    sharded = at_least(strategy.zero, 1.0)
+    gather = sharded * collective_time("all_gather", network, inner, values, fill)
+    return sharded * (scattered + replicas) + (1.0 - sharded) * plain, gather
 
 
 def exposed_fsdp(
@@ -95,6 +96,7 @@ def exposed_fsdp(
     times: dict[str, BlockTimes],
     layers: Num,
     microbatches: Num,
+    shard: Num,
 ) -> Num:
     """Exposed seconds per step of FSDP without a pipeline: every microbatch gathers each layer twice and scatters
     its gradients.
@@ -108,8 +110,9 @@ def exposed_fsdp(
     )
     layer = BlockSum(blocks["layer"].weights, times["layer"].forward_total, times["layer"].backward_total)
     exposed: Num = 0.0
+    slowed = 1.0 + (strategy.profile.fsdp_slowdown - 1.0) * at_least(shard, 2.0)
     for unit, number in ((layer, layers), (ends, 1.0)):
-        exposed = exposed + number * _exposed_unit(strategy, cluster, layout, unit)
+        exposed = exposed + number * _exposed_unit(strategy, cluster, layout, unit, slowed)
     return exposed * microbatches
 
 
@@ -120,14 +123,13 @@ class BlockSum:
         self.weights, self.forward, self.backward = weights, forward, backward
 
 
-def _exposed_unit(strategy: Strategy, cluster: Cluster, layout: Layout, unit: BlockSum) -> Num:
+def _exposed_unit(strategy: Strategy, cluster: Cluster, layout: Layout, unit: BlockSum, slowed: Num) -> Num:
     network, fill, profile = cluster.network, cluster.fill, strategy.profile
-    inner = joined(layout.spans["context"], layout.spans["shard"])
+    inner = joined(layout, "context", "shard")
     values = unit.weights * strategy.precision.value
     gather = collective_time("all_gather", network, inner, values, fill)
     scatter = collective_time("reduce_scatter", network, inner, unit.weights * strategy.precision.reduce, fill)
     total: Num = 0.0
     for compute, exchange in ((unit.forward, gather), (unit.backward, gather + scatter)):
-        slowed = compute * where(exchange > 0.0, profile.fsdp_slowdown, 1.0)
-        total = total + (maximum(slowed, exchange) + profile.fsdp_exposed * minimum(compute, exchange) - compute)
-    return total
+        total = total + (maximum(compute * slowed, exchange) + profile.fsdp_exposed * minimum(compute, exchange))
+    return total - (unit.forward + unit.backward)

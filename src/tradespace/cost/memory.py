@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from tradespace.inputs.model import Model
 from tradespace.inputs.strategy import Strategy
-from tradespace.num import Num, any_true, maximum, minimum, where
-from tradespace.workload.operator import Block, Gemm
+from tradespace.num import Num, any_true, at_least, maximum, minimum
+from tradespace.workload.operator import Block, Gemm, flagged, total
 from tradespace.workload.partition import StageClass
 
 PARTS = ("weights", "gradients", "optimizer", "master", "activations", "logits", "buffers", "overhead")
@@ -32,15 +32,17 @@ class States:
 def states(strategy: Strategy, shard: Num) -> States:
     """Bytes per parameter: ZeRO 1 shards optimizer states and masters, 2 also gradients, 3 also parameters.
 
-    `shard` is the number of devices that share one copy. Megatron's bf16 recipe with its distributed optimizer comes
-    to 6 + 12/shard, unsharded 18; FSDP with fp32 parameters to 16/shard.
+    `shard` is the number of devices that share one copy. In a pipeline gradients are summed unsharded over the
+    microbatches (reduced once per step), whatever the stage. Megatron's bf16 recipe with its distributed optimizer
+    comes to 6 + 12/shard, unsharded 18; FSDP with fp32 parameters to 16/shard.
     """
     precision, profile = strategy.precision, strategy.profile
     mixed = profile.fp32_parameters
     weight = precision.weight + mixed * (precision.full - precision.weight)
-    one = where(strategy.zero >= 1.0, 1.0 / shard, 1.0)
-    two = where(strategy.zero >= 2.0, 1.0 / shard, 1.0)
-    three = where(strategy.zero >= 3.0, 1.0 / shard, 1.0)
+    saved = 1.0 - 1.0 / shard
+    one = 1.0 - at_least(strategy.zero, 1.0) * saved
+    two = 1.0 - at_least(strategy.zero, 2.0) * (1.0 - at_least(strategy.pipeline, 2.0)) * saved
+    three = 1.0 - at_least(strategy.zero, 3.0) * saved
     return States(
         weights=weight * three,
         gradients=precision.gradient * two,
@@ -63,12 +65,11 @@ def saved_activations(layer: Block, strategy: Strategy) -> Saved:
     none keeps everything; selective drops the attention core (Korthikanti et al. 2022, section 5); full keeps the
     layer's input alone and works on one layer's activations at a time.
     """
-    core = sum((op.saved for op in layer.operators if op.core), 0.0)
-    rest = sum((op.saved for op in layer.operators if not op.core), 0.0)
-    kept_core = where(strategy.recompute < 1.0, core, 0.0)
-    kept = where(strategy.recompute < 2.0, rest + kept_core, layer.boundary)
-    again = where(strategy.recompute >= 2.0, core + rest, where(strategy.recompute == 1.0, core, 0.0))
-    return Saved(kept, again)
+    core = total([op.saved for op in layer.operators if op.core])
+    rest = total([op.saved for op in layer.operators if not op.core])
+    some, full = at_least(strategy.recompute, 1.0), at_least(strategy.recompute, 2.0)
+    kept = rest * (1.0 - full) + (core * (1.0 - some) + layer.boundary * full)
+    return Saved(kept, core * some + rest * full)
 
 
 def largest_weight(layer: Block) -> Num:
@@ -89,19 +90,16 @@ class Footprint:
 
     @property
     def total(self) -> Num:
-        """Sum of the parts, in bytes; parts that touch few axes are added first."""
-        return sum(self.parts.values(), 0.0)
+        """Sum of the parts, in bytes."""
+        return total(list(self.parts.values()))
 
 
 def stage_parameters(stage: StageClass, blocks: dict[str, Block], tied: Num, pipeline: Num) -> Num:
     """Parameters that a stage holds; a tied table is one on a single stage, a copy each on first and last."""
     head = blocks["head"].weights
-    shared = where(pipeline > 1.0, 0.0, tied * _table(blocks["head"]))
-    return (
-        stage.layers * blocks["layer"].weights
-        + stage.embedding * blocks["embedding"].weights
-        + stage.head * (head - shared)
-    )
+    shared = (1.0 - at_least(pipeline, 2.0)) * (tied * _table(blocks["head"]))
+    ends = (flagged(stage.embedding, blocks["embedding"].weights), flagged(stage.head, head - shared))
+    return total([stage.layers * blocks["layer"].weights, *ends])
 
 
 def _table(head: Block) -> Num:
@@ -117,6 +115,9 @@ class Shares:
     saved: Saved
     logits: Num
     transient: Num
+    layer: Num  # parameters of a layer
+    staged: Num  # bytes per parameter of a whole stage kept gathered under full sharding, 0 without
+    streamed: Num  # bytes per parameter of two layers gathered at a time, 0 without
 
 
 def shares(blocks: dict[str, Block], strategy: Strategy, shard: Num) -> Shares:
@@ -128,7 +129,17 @@ def shares(blocks: dict[str, Block], strategy: Strategy, shard: Num) -> Shares:
     assert isinstance(logit, Gemm)
     inner = layer.boundary + _inner(layer) * strategy.precision.value
     transient = saved.working + inner + profile.wgrad_buffer * largest_weight(layer)
-    return Shares(states(strategy, shard), saved, logit.out * profile.logit_bytes, transient)
+    full, several = at_least(strategy.zero, 3.0), at_least(strategy.pipeline, 2.0)
+    value = full * strategy.precision.value
+    return Shares(
+        states=states(strategy, shard),
+        saved=saved,
+        logits=logit.out * profile.logit_bytes,
+        transient=transient,
+        layer=layer.weights,
+        staged=several * (value - value / shard),
+        streamed=value * (1.0 - several),
+    )
 
 
 def footprint(
@@ -146,17 +157,16 @@ def footprint(
     for one microbatch.
     """
     layer, held = blocks["layer"], common.states
-    logits = stage.head * common.logits
+    logits = flagged(stage.head, common.logits)
     buffers = maximum(common.transient - logits, 0.0)
-    full_shard = strategy.zero >= 3.0
-    if any_true(full_shard):
-        buffers = buffers + where(full_shard, _gathered(layer, parameters, strategy, shard), 0.0)
+    if any_true(strategy.zero >= 3.0):
+        buffers = buffers + gathered(parameters, common)
     parts = {
         "weights": parameters * held.weights,
         "gradients": parameters * held.gradients,
         "optimizer": parameters * held.optimizer,
         "master": parameters * held.master,
-        "activations": in_flight * (stage.layers * common.saved.kept + stage.embedding * layer.boundary),
+        "activations": in_flight * total([stage.layers * common.saved.kept, flagged(stage.embedding, layer.boundary)]),
         "logits": logits,
         "buffers": buffers,
         "overhead": strategy.profile.overhead,
@@ -173,13 +183,10 @@ def _inner(layer: Block) -> Num:
     return widest
 
 
-def _gathered(layer: Block, parameters: Num, strategy: Strategy, shard: Num) -> Num:
-    """Unsharded copies under full sharding: two layers in flight, or the whole stage between microbatches of a
-    pipeline (parameters and gradient sums stay unsharded there)."""
-    precision = strategy.precision
-    streamed = minimum(2.0 * layer.weights, parameters) * precision.value
-    stage = parameters * (1.0 - 1.0 / shard) * (precision.value + precision.gradient)
-    return where(strategy.pipeline > 1.0, stage, streamed)
+def gathered(parameters: Num, common: Shares) -> Num:
+    """Bytes of unsharded copies under full sharding: two layers in flight, or the whole stage between the microbatches
+    of a pipeline, where parameters stay gathered."""
+    return parameters * common.staged + minimum(2.0 * common.layer, parameters) * common.streamed
 
 
 def footprints(

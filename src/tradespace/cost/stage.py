@@ -9,9 +9,9 @@ from tradespace.inputs.cluster import Cluster
 from tradespace.inputs.strategy import Strategy
 from tradespace.network.collectives import collective_time, transfer_time
 from tradespace.network.placement import Layout
-from tradespace.num import Num, maximum, norm4, where
+from tradespace.num import Num, at_least, maximum, norm4
 from tradespace.schedule.stage_times import StageTimes
-from tradespace.workload.operator import Block, Exchange, total
+from tradespace.workload.operator import Block, Exchange, flagged, total
 from tradespace.workload.partition import StageClass
 
 
@@ -122,8 +122,8 @@ def _assemble(
         return BlockTimes(forward, input_grad, weight_grad, wait, ring, 0.0, 0.0, device_f, device_b, kernels)
     host_f, host_b = _host(strategy)
     busy_f, busy_b = norm4(device_f, host_f), norm4(device_b, host_b)
-    full = where(strategy.recompute >= 2.0, 1.0, 0.0)
-    attention = where(strategy.recompute == 1.0, total(core), 0.0)
+    full = at_least(strategy.recompute, 2.0)
+    attention = (at_least(strategy.recompute, 1.0) - full) * total(core)
     return BlockTimes(
         forward=forward,
         input_grad=input_grad,
@@ -141,8 +141,9 @@ def _assemble(
 def _host(strategy: Strategy) -> tuple[Num, Num]:
     """Host launch floor of a layer, forward and backward; about nothing under CUDA graphs."""
     profile, graphs = strategy.profile, strategy.cuda_graphs
-    eager_f = where(strategy.tensor > 1.0, profile.host_tensor_f, profile.host_f)
-    eager_b = where(strategy.tensor > 1.0, profile.host_tensor_b, profile.host_b)
+    split = at_least(strategy.tensor, 2.0)
+    eager_f = profile.host_f + split * (profile.host_tensor_f - profile.host_f)
+    eager_b = profile.host_b + split * (profile.host_tensor_b - profile.host_b)
     return eager_f + graphs * (profile.graph_f - eager_f), eager_b + graphs * (profile.graph_b - eager_b)
 
 
@@ -155,9 +156,9 @@ def transfer(strategy: Strategy, prices: Exchanges, boundary: Num) -> Num:
     volume = boundary * (1.0 - share + share * strategy.tensor)
     sent = transfer_time(network, spans["pipeline"], volume / strategy.tensor, profile.p2p_latency)
     gathered = prices.time(Exchange("all_gather", "tensor", volume)) * (1.0 - strategy.sequence_parallel)
-    hidden = where(strategy.virtual_stages > 1.0, profile.hide_p2p * strategy.overlap.pipeline, 0.0)
+    hidden = at_least(strategy.virtual_stages, 2.0) * (profile.hide_p2p * strategy.overlap.pipeline)
     time = (sent + gathered) * (1.0 - hidden)
-    return where(strategy.pipeline > 1.0, time, 0.0)
+    return at_least(strategy.pipeline, 2.0) * time
 
 
 def stage_times(
@@ -172,10 +173,9 @@ def stage_times(
     forward: list[Num] = []
     backward: list[Num] = []
     for stage in stages:
-        ends_f = stage.embedding * embedding.forward_total + stage.head * head.forward_total
-        ends_b = stage.embedding * embedding.backward_total + stage.head * head.backward_total
-        forward.append(stage.layers * layer.forward_total + ends_f)
-        backward.append(stage.layers * layer.backward_total + ends_b)
+        for times_of, part in ((forward, "forward_total"), (backward, "backward_total")):
+            ends = (flagged(stage.embedding, getattr(embedding, part)), flagged(stage.head, getattr(head, part)))
+            times_of.append(total([stage.layers * getattr(layer, part), *ends]))
     return StageTimes(
         counts=tuple(stage.count for stage in stages),
         forward=tuple(forward),

@@ -19,6 +19,8 @@ from tradespace.workload.partition import chunks_fit
 OBJECTIVES: Mapping[str, Objective] = {"time": step_time, "memory": memory_total, "cost": step_time}
 """What a plan can minimize; on a given cluster the cost of a step is its time times a constant."""
 
+SPARE = 6  # ranked candidates kept for each one shown: the others have the same effect
+
 SEARCHED: Mapping[str, tuple[float, ...]] = {
     "recompute": (0.0, 1.0, 2.0),
     "zero": (0.0, 1.0, 2.0, 3.0),
@@ -158,8 +160,8 @@ def plan(
         raise InputError(f"plan: unknown objective '{objective}'{nearest(objective, OBJECTIVES)}")
     kept = dict(fixed or {})
     space = space_of(model, cluster, base, kept)
-    found = sweep(space, keep=top, objective=OBJECTIVES[objective], allowed=allowed, progress=progress)
-    best = [found.step(rank) for rank in range(len(found.positions))]
+    found = sweep(space, keep=SPARE * top, objective=OBJECTIVES[objective], allowed=allowed, progress=progress)
+    best = _distinct(found, top)
     near = found.at(found.nearest) if not best and found.nearest >= 0 else None
     fixes = _fixes(space, kept, found, near, allowed) if not best else []
     return Plan(
@@ -175,6 +177,22 @@ def plan(
         nearest=near,
         fixes=fixes,
     )
+
+
+def _distinct(found: Swept, top: int) -> list[Step]:
+    """The best candidates without those that take exactly the time and memory of a better one (a switch without
+    effect, such as the ZeRO stage on one device)."""
+    steps: list[Step] = []
+    seen: set[tuple[float, float]] = set()
+    for rank in range(len(found.positions)):
+        step = found.step(rank)
+        effect = (float(step.step_time), float(step.memory_total))
+        if effect not in seen:
+            seen.add(effect)
+            steps.append(step)
+        if len(steps) == top:
+            break
+    return steps
 
 
 def _loss(first: Step, step: Step) -> str:

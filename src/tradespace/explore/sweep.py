@@ -107,7 +107,7 @@ def sweep(
     (3, 3)
     """
     started = time.perf_counter()
-    _keep_heap()
+    keep_heap()
     best, nearest = Best(keep), Best(1)
     total = legal = fitting = 0
     for index in space.blocks(block):
@@ -136,7 +136,7 @@ def sweep(
     return Swept(space, total, legal, fitting, seconds, best.values, best.positions, near)
 
 
-def _keep_heap() -> None:
+def keep_heap() -> None:
     """Free one large array: glibc then keeps freed memory instead of returning it page by page (a third of the time
     of a sweep went into page faults)."""
     np.empty(4_000_000 - 16)

@@ -13,6 +13,7 @@ from tradespace.errors import InputError, nearest
 CATALOG = Path(__file__).resolve().parents[1] / "catalog"
 LARGEST_FILE = 10_000_000
 Source = str | Path | Mapping[str, Any]
+SUFFIXES = (".toml", ".json")
 
 
 def entries(kind: str) -> list[str]:
@@ -25,7 +26,7 @@ def entries(kind: str) -> list[str]:
     if not folder.is_dir():
         known = [item.name for item in CATALOG.iterdir() if item.is_dir() and not item.name.startswith("_")]
         raise InputError(f"catalog: no kind of entry '{kind}'{nearest(kind, known)}")
-    return sorted(item.stem for item in folder.glob("*.toml"))
+    return sorted(item.stem for item in folder.iterdir() if item.suffix in SUFFIXES)
 
 
 def catalog_entry(kind: str, key: str) -> dict[str, Any]:
@@ -34,10 +35,18 @@ def catalog_entry(kind: str, key: str) -> dict[str, Any]:
     >>> catalog_entry("devices", "h100-sxm")["peak"]
     '989.4 TFLOP/s'
     """
-    path = CATALOG / kind / f"{key}.toml"
-    if "/" in key or "\\" in key or not path.is_file():
-        raise InputError(f"no {kind.removesuffix('s')} '{key}' in the catalog{nearest(key, entries(kind))}")
-    return read(path)
+    return read(entry_path(kind, key))
+
+
+def entry_path(kind: str, key: str) -> Path:
+    """The file of a catalog entry: TOML, or a model's public config.json as it is.
+
+    >>> entry_path("devices", "h100-sxm").name
+    'h100-sxm.toml'
+    """
+    if key in entries(kind):
+        return next(p for suffix in SUFFIXES if (p := CATALOG / kind / f"{key}{suffix}").is_file())
+    raise InputError(f"no {kind.removesuffix('s')} '{key}' in the catalog{nearest(key, entries(kind))}")
 
 
 def is_path(source: str | Path) -> bool:

@@ -11,7 +11,7 @@ from tradespace.errors import InputError, nearest
 from tradespace.inputs.build import build
 from tradespace.inputs.cluster import Cluster, CollectiveCurve, Device
 from tradespace.inputs.fields import quantities
-from tradespace.inputs.files import CATALOG, Source, catalog_entry, entries, is_path, read, resolve
+from tradespace.inputs.files import CATALOG, Source, catalog_entry, entries, entry_path, is_path, read, resolve
 from tradespace.inputs.model import Model
 from tradespace.inputs.strategies import optimizer, precision, profile, strategy
 from tradespace.inputs.traps import check_cluster
@@ -142,8 +142,9 @@ def model(source: Source, seq: float | None = None) -> Model:
     2048.0
     """
     stated = False
-    if not isinstance(source, Mapping) and is_path(source) and str(source).lower().endswith(".json"):
-        config = read(source)
+    file = None if isinstance(source, Mapping) else source if is_path(source) else entry_path("models", str(source))
+    if file is not None and str(file).lower().endswith(".json"):
+        config = read(file)
         from tradespace.inputs.hf import from_config
 
         built = from_config(config, str(source))

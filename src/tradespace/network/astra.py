@@ -247,13 +247,13 @@ def _windowed(
     packets = [(cost(peer, size), size) for peer, size, _ in steps.steps]
     size = packets[-1][1]
     events: list[tuple[int, int, bool]] = []
-    inserted = sent = received = free = now = last = 0
+    inserted = sent = received = free = now = last = serial = 0
 
     def insert() -> None:
-        nonlocal inserted, last
+        nonlocal inserted, last, serial
         last = delay + (reduction(size) if steps.does_reduce(inserted) else 0)
-        inserted += 1
-        heapq.heappush(events, (now + last, len(packets) + inserted, False))
+        inserted, serial = inserted + 1, serial + 1
+        heapq.heappush(events, (now + last, serial, False))
 
     for _ in range(steps.window):
         insert()
@@ -265,8 +265,8 @@ def _windowed(
             continue
         free += 1
         while free and sent < len(packets) and not (steps.gate and sent >= steps.gate and received < steps.gate):
-            heapq.heappush(events, (now + packets[sent][0], sent, True))
-            sent, free = sent + 1, free - 1
+            heapq.heappush(events, (now + packets[sent][0], serial + 1, True))
+            sent, free, serial = sent + 1, free - 1, serial + 1
     return now, last
 
 

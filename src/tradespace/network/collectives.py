@@ -57,15 +57,16 @@ def busy_time(collective: str, dim: Dim, ranks: Ranks, volume: Num) -> Num:
     Another latency of the dim than the curve's scales the latency term. Source of the form: fits to nccl-tests rows
     (median error 1-7 %); f(n): Thakur, Rabenseifner and Gropp 2005.
     """
-    rate = CROSSINGS[collective] * dim.oversubscription / dim.bandwidth
+    crossings = CROSSINGS[collective]
+    wire = ranks.wire if crossings == 1.0 else ranks.wire * crossings
     curve = dim.curves.get(collective)
     if curve is None:
-        return dim.latency * minimum(ranks.count - 1.0, 1.0) + volume * (ranks.wire * rate)
+        return dim.latency * minimum(ranks.count - 1.0, 1.0) + volume * wire
     table = tables(curve)
     latency = take(table.latency, ranks.index)
     if dim.curve_latency is not dim.latency and dim.curve_latency:
         latency = latency * (dim.latency / dim.curve_latency)
-    time = latency + volume * (ranks.wire * rate * take(table.inverse, ranks.index))
+    time = latency + volume * (wire * take(table.inverse, ranks.index))
     return time if table.root is None else time + take(table.root, ranks.index) * sqrt(volume)
 
 
@@ -77,7 +78,7 @@ def collective_time(collective: str, network: tuple[Dim, ...], span: Span, volum
 
     >>> from tradespace.inputs.cluster import Dim
     >>> dim = Dim(name="nvlink", kind="switch", size=8.0, bandwidth=100e9)
-    >>> collective_time("all_reduce", (dim,), (Ranks.of(4.0),), 1e9)
+    >>> collective_time("all_reduce", (dim,), (Ranks.of(4.0, 1e-11),), 1e9)
     0.015
     """
     slowest: Num = 0.0

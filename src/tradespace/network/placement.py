@@ -23,17 +23,18 @@ class Ranks:
 
     count: Num
     index: int | NDArray[np.intp]  # the count as a row of measured tables
-    wire: Num  # (n - 1) / n: share of a tensor that each rank sends in a reduce-scatter
+    wire: Num  # seconds per byte of the full tensor that a reduce-scatter takes at the dim's nominal rate
     alone: bool  # a single candidate's group that does not span this dim
 
     @staticmethod
-    def of(count: Num) -> Ranks:
-        """Ranks from their number.
+    def of(count: Num, byte_time: Num) -> Ranks:
+        """Ranks from their number and the dim's seconds per byte: each sends (n - 1)/n of a tensor.
 
-        >>> Ranks.of(4.0).wire
-        0.75
+        >>> Ranks.of(4.0, 1e-9).wire
+        7.5e-10
         """
-        return Ranks(count, whole(count), (count - 1.0) / count, isinstance(count, float) and count == 1.0)
+        wire = (count - 1.0) / count * byte_time
+        return Ranks(count, whole(count), wire, isinstance(count, float) and count == 1.0)
 
 
 Span = tuple[Ranks, ...]
@@ -44,6 +45,7 @@ class Layout:
     """For each group, its ranks in every network dim (inner to outer); their product is the degree."""
 
     spans: Mapping[str, Span]
+    byte_time: tuple[Num, ...]
 
 
 def place(degrees: Mapping[str, Num], order: tuple[str, ...], network: tuple[Dim, ...]) -> Layout:
@@ -57,28 +59,31 @@ def place(degrees: Mapping[str, Num], order: tuple[str, ...], network: tuple[Dim
     """
     spans: dict[str, list[Ranks]] = {name: [] for name in order}
     left = {name: degrees[name] for name in order}
+    byte_time = byte_times(network)
     for i, dim in enumerate(network):
         outermost = i == len(network) - 1
         room: Num = dim.size
         for name in order:
             taken = left[name] if outermost else gcd(left[name], room)
-            spans[name].append(Ranks.of(taken))
+            spans[name].append(Ranks.of(taken, byte_time[i]))
             if not outermost:
                 left[name] = left[name] / taken
                 room = room / taken
-    return Layout({name: tuple(taken) for name, taken in spans.items()})
+    return Layout({name: tuple(taken) for name, taken in spans.items()}, byte_time)
 
 
-def joined(*spans: Span) -> Span:
-    """Ranks per dim of the group that several groups form together (data x context shards the states).
+def byte_times(network: tuple[Dim, ...]) -> tuple[Num, ...]:
+    """Seconds per byte of one device into each dim, at the nominal rate that oversubscription leaves."""
+    return tuple(dim.oversubscription / dim.bandwidth for dim in network)
 
-    >>> [ranks.count for ranks in joined((Ranks.of(2.0), Ranks.of(1.0)), (Ranks.of(2.0), Ranks.of(4.0)))]
-    [4.0, 4.0]
-    """
-    first, *others = spans
+
+def joined(layout: Layout, *names: str) -> Span:
+    """Ranks per dim of the group that several groups form together (data x context shards the states)."""
+    first, *others = (layout.spans[name] for name in names)
     for other in others:
         first = tuple(
-            b if a.alone else a if b.alone else Ranks.of(a.count * b.count) for a, b in zip(first, other, strict=True)
+            b if a.alone else a if b.alone else Ranks.of(a.count * b.count, byte_time)
+            for a, b, byte_time in zip(first, other, layout.byte_time, strict=True)
         )
     return first
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tradespace.inputs.model import Model
 from tradespace.inputs.strategy import Strategy
-from tradespace.num import Bool, Num, both, either, floor, is_multiple, negate, where
+from tradespace.num import Bool, Num, at_least, both, either, floor, is_multiple, negate, where
 from tradespace.workload.partition import chunks_fit
 
 REASONS = {
@@ -25,7 +25,7 @@ def illegal(model: Model, strategy: Strategy, data: Num, microbatches: Num) -> d
     """Conditions of `REASONS` for every candidate, each on the axes that it touches."""
     tensor, context, pipeline = strategy.tensor, strategy.context, strategy.pipeline
     whole_data = both(data == floor(data), data >= 1.0)
-    pieces = context * (1.0 + where(context > 1.0, 1.0, 0.0)) * where(strategy.sequence_parallel > 0.0, tensor, 1.0)
+    pieces = context * (1.0 + at_least(context, 2.0)) * (1.0 + strategy.sequence_parallel * (tensor - 1.0))
     shares = either(is_multiple(model.kv_heads, tensor), is_multiple(tensor, model.kv_heads))
     interleaved = strategy.virtual_stages > 1.0
     groups = both(pipeline > 1.0, is_multiple(microbatches, pipeline))

@@ -131,6 +131,17 @@ def total(values: Sequence[Num]) -> Num:
     return result
 
 
+def flagged(flag: Num, value: Num) -> Num:
+    """`flag * value` for a flag of 0 or 1, without touching the value where the flag is a plain number.
+
+    >>> flagged(0.0, 5.0), flagged(1.0, 5.0)
+    (0.0, 5.0)
+    """
+    if isinstance(flag, float):
+        return value if flag == 1.0 else 0.0 if flag == 0.0 else flag * value
+    return flag * value
+
+
 def gemm_operator(
     name: str,
     shape: Gemm,

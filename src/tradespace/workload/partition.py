@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tradespace.num import Bool, Num, both, either, floor, is_multiple, maximum, minimum, where
+from tradespace.num import Bool, Num, at_least, both, either, floor, is_multiple, maximum, minimum
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,20 +29,20 @@ def partition(layers: Num, pipeline: Num, head_cost: Num) -> tuple[StageClass, S
     >>> [(int(c.count), int(c.layers)) for c in partition(126.0, 16.0, 0.0)]
     [(1, 7), (14, 8), (0, 7), (1, 7)]
     """
-    extra = minimum(head_cost, floor(layers / pipeline))
-    extra = where(pipeline > 1.0, extra, 0.0)
+    several = at_least(pipeline, 2.0)
+    extra = several * minimum(head_cost, floor(layers / pipeline))
     places = layers + extra
     base = floor(places / pipeline)
     rest = places - base * pipeline
     middle = maximum(pipeline - 2.0, 0.0)
     heavy = minimum(rest, middle)
-    single = where(pipeline > 1.0, 0.0, 1.0)
+    single = 1.0 - several
     first_layers = base + (rest - heavy)
-    last_layers = where(pipeline > 1.0, maximum(base - extra, 0.0), 0.0)
+    last_layers = several * maximum(base - extra, 0.0)
     return (
         StageClass("first", 1.0, 0.0, first_layers, 1.0, single),
-        StageClass("middle", heavy, 1.0, where(heavy > 0.0, base + 1.0, 0.0), 0.0, 0.0),
-        StageClass("lighter middle", middle - heavy, 1.0 + heavy, where(middle > heavy, base, 0.0), 0.0, 0.0),
+        StageClass("middle", heavy, 1.0, at_least(heavy, 1.0) * (base + 1.0), 0.0, 0.0),
+        StageClass("lighter middle", middle - heavy, 1.0 + heavy, at_least(middle - heavy, 1.0) * base, 0.0, 0.0),
         StageClass("last", 1.0 - single, pipeline - 1.0, last_layers, 0.0, 1.0 - single),
     )
 
