@@ -31,14 +31,20 @@ FIXED = Path(__file__).parent / "spaces" / "gpt3-joint.toml"
 PEER = {"samples_per_s": 346.34, "strategy": "TP4 PP16 DP64, 6 virtual stages", "strategies_per_core_s": 153.0}
 
 
-def grid(space: Space, candidates: int) -> dict[str, Any]:
-    """Rate of an exhaustive sweep over the innermost `candidates` or so of the fixed space."""
+def cut(space: Space, candidates: int) -> Space:
+    """The space with its outer axes shortened until it holds at most about `candidates`."""
     axes = list(space.axes)
-    while axes and space.size > candidates and len(axes) > 1:
-        first = axes[0]
-        shorter = replace(first, values=tuple(column[: max(1, first.size // 2)] for column in first.values))
-        axes = axes[1:] if first.size == 1 else [shorter, *axes[1:]]
-        space = replace(space, axes=tuple(axes))
+    for i, axis in enumerate(axes):
+        while space.size > candidates and axes[i].size > 1:
+            keep = max(1, min(axes[i].size - 1, axes[i].size * candidates // space.size))
+            axes[i] = replace(axis, values=tuple(column[:keep] for column in axis.values))
+            space = replace(space, axes=tuple(axes))
+    return space
+
+
+def grid(space: Space, candidates: int) -> dict[str, Any]:
+    """Rate of an exhaustive sweep over the fixed space, its outer axes cut to about `candidates`."""
+    space = cut(space, candidates)
     started = time.process_time()
     found = sweep(space, keep=10)
     seconds = time.process_time() - started

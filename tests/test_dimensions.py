@@ -1,7 +1,7 @@
 """Dimensions of all equations: measured in other units of byte and second, a prediction must be the same physics.
 
 Every input field states its unit. Scaling each field by the power of byte and second that pint reads in its unit must
-scale the step time as seconds and the memory as bytes; a constant with a hidden unit, or a sum of unlike terms, does not.
+scale the step time as seconds and the memory as bytes; a constant with a hidden unit or a sum of unlike terms fails.
 """
 
 from __future__ import annotations
@@ -24,9 +24,6 @@ def factor(unit: str, byte: float, second: float) -> float:
     """What a quantity of `unit` is multiplied by when bytes and seconds are."""
     if not unit:
         return 1.0
-    dims = REGISTRY.parse_units(unit.replace("W", "1/s") if unit == "W" else unit).dimensionality
-    bits = float(dims.get("[]", 0)) if "[]" in dims else 0.0
-    del bits
     exponents = {"byte": 0.0, "second": 0.0}
     for name, power in REGISTRY.parse_units(unit)._units.items():
         if name in exponents:

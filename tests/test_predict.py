@@ -67,13 +67,23 @@ def test_scalar_equals_array_bit_for_bit(chosen: dict[str, float]) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(choices(), st.sampled_from(["network.nvlink.bandwidth", "network.fabric.bandwidth", "device.memory.hbm.bandwidth", "device.peak"]))
+@given(
+    choices(),
+    st.sampled_from(
+        ["network.nvlink.bandwidth", "network.fabric.bandwidth", "device.memory.hbm.bandwidth", "device.peak"]
+    ),
+)
 def test_more_of_a_resource_is_never_slower(chosen: dict[str, float], path: str) -> None:
     strategy = replace(BASE, **chosen)
     slow = predict(MODEL, CLUSTER, strategy)
     parts = path.split(".")
     node = CLUSTER.device if parts[0] == "device" else CLUSTER
-    value = {"network.nvlink.bandwidth": 300e9, "network.fabric.bandwidth": 25e9, "device.memory.hbm.bandwidth": 2.039e12, "device.peak": 312e12}[path]
+    value = {
+        "network.nvlink.bandwidth": 300e9,
+        "network.fabric.bandwidth": 25e9,
+        "device.memory.hbm.bandwidth": 2.039e12,
+        "device.peak": 312e12,
+    }[path]
     assert node is not None
     fast = predict(MODEL, replace_path(CLUSTER, path, 1.5 * value), strategy)
     assert float(fast.step_time) <= float(slow.step_time) * (1 + 1e-12)

@@ -8,7 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tradespace.astra.events import Run
+from tradespace.astra.events import Run, DeadlockError
+from tradespace.astra.faults import warn
 from tradespace.astra.plans import Chunk, group_plans, plans
 from tradespace.errors import InputError
 from tradespace.network.astra import Network, Phase, System, job_shop, phase_time, program
@@ -43,10 +44,23 @@ class Collective:
     @cached_property
     def alike(self) -> bool:
         """Whether all ranks that start together fare alike, so that one of them stands for all."""
+        if not self._fair():
+            return False
+        tied = self._shop[1]
+        if tied and self._messages(self.net.size) > MAX_MESSAGES:
+            warn(
+                f"{self.kind}: chunks of different phases join a queue in the same nanosecond, where ranks may differ; "
+                "too large to simulate rank by rank"
+            )
+            return True
+        return not tied
+
+    def _fair(self) -> bool:
         phases = {phase for chunk in self.chunks for phase in chunk}
         if any(phase.algorithm == "doubleBinaryTree" for phase in phases):
             return False
-        if self.net.aware and not (self.servers == 1 and all(map(self._apart, phases))):
+        one = self.servers == 1 and self.system.queues == 1
+        if self.net.aware and not (one and all(map(self._apart, phases))):
             return False
         return self.members is None or uniform(self.net, self.members, self.chunks[0][0])
 
@@ -57,20 +71,24 @@ class Collective:
         return phase.algorithm == "ring" and self.members is None
 
     @cached_property
-    def together(self) -> tuple[int, int]:
-        """(duration, last insertion) in ns when all ranks start together and fare alike."""
+    def _shop(self) -> tuple[int, bool, int]:
         legs: dict[Phase, tuple[int, int]] = {}
         for phase in {phase for chunk in self.chunks for phase in chunk}:
             if phase.algorithm.startswith("direct") and phase.scope.size > MAX_DIRECT:
                 raise InputError(f"{self.kind}: direct over {phase.scope.size} ranks is too large to simulate")
             legs[phase] = phase_time(self.net, self.system, phase)
         shop = [[(phase.queue, *legs[phase]) for phase in chunk] for chunk in self.chunks]
-        return job_shop(shop, self.servers), legs[self.chunks[-1][-1]][1]
+        return *job_shop(shop, self.servers), legs[self.chunks[-1][-1]][1]
+
+    @property
+    def together(self) -> int:
+        """ns until all ranks have ended, if they start together and fare alike."""
+        return self._shop[0]
 
     @property
     def last(self) -> int:
         """ns from the scheduling of a rank's end to that end: its final insertion."""
-        return self.together[1] if self.alike else self.chunks[-1][-1].delay
+        return self._shop[2] if self.alike else self.chunks[-1][-1].delay
 
     def ends(self, ranks: Sequence[int], starts: Sequence[int]) -> list[int]:
         """End of each rank, for ranks that start at the given times (ns); group ranks in the group's order."""
@@ -83,15 +101,31 @@ class Collective:
 
     def _time(self, ranks: Sequence[int], offsets: tuple[int, ...]) -> list[int]:
         if not any(offsets) and self.alike:
-            return [self.together[0]] * len(offsets)
+            return [self.together] * len(offsets)
         phase = self.chunks[0][0]
         one = self.members is not None and not self.net.aware and self.system.queues == 1
         if one and not phase.algorithm.startswith("direct"):
             return window_of_one(self.net, self.system, phase, len(self.chunks), self.servers, offsets)
-        self._refuse_endless(len(ranks))
-        return Run(self.net, self.system, self.chunks, self.servers).times(ranks, offsets)
+        messages = self._messages(len(ranks))
+        if messages > MAX_MESSAGES:
+            raise InputError(
+                f"{self.kind}: about {messages} messages to simulate one by one, more than {MAX_MESSAGES}; "
+                "use fewer ranks or chunks, or the congestion-unaware backend with equal starts"
+            )
+        run = Run(self.net, self.system, self.chunks, self.servers)
+        try:
+            return run.times(ranks, offsets)
+        except DeadlockError:
+            if any(offsets) or not self._fair():
+                raise
+            warn(
+                f"{self.kind}: ranks that order chunks of one nanosecond differently wait for each other forever; "
+                "timed as if all ranks kept one order"
+            )
+            return [self.together] * len(offsets)
 
-    def _refuse_endless(self, ranks: int) -> None:
+    def _messages(self, ranks: int) -> int:
+        """About how many hops of messages there are to simulate."""
         total = 0
         for phase in (phase for chunk in self.chunks for phase in chunk):
             n, packets, hops = phase.scope.size, 2, 1
@@ -101,11 +135,7 @@ class Collective:
             if self.net.aware and phase.algorithm != "ring":
                 hops = max(2, n // 4)
             total += ranks * packets * hops
-        if total > MAX_MESSAGES:
-            raise InputError(
-                f"{self.kind}: about {total} messages to simulate one by one, more than {MAX_MESSAGES}; "
-                "use fewer ranks or chunks, or the congestion-unaware backend with equal starts"
-            )
+        return total
 
 
 def uniform(net: Network, members: tuple[int, ...], phase: Phase) -> bool:
@@ -168,5 +198,5 @@ def time_of(net: Network, system: System, kind: str, size: int) -> int:
     """
     collective = Collective(net, system, kind, size, tuple(range(len(net.dims))))
     if collective.alike:
-        return collective.together[0]
+        return collective.together
     return max(collective.ends(range(net.size), [0] * net.size))

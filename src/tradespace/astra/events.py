@@ -11,9 +11,14 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tradespace.errors import InputError
 from tradespace.network.astra import Network, Phase, Program, System, program
 
 Key = tuple[int, int, int, int, int]  # chunk, leg, source, destination, bytes
+
+
+class DeadlockError(InputError):
+    """Ranks that wait for each other forever."""
 
 
 class Clock:
@@ -261,6 +266,11 @@ class Run:
         for rank, start in zip(ranks, starts, strict=True):
             self.clock.after(start, self._enter, rank)
         self.clock.run()
+        if len(self.ends) < len(ranks):
+            raise DeadlockError(
+                "ranks take their chunks in different orders and wait for each other forever; use the ascending "
+                "order of dims, or more even starts"
+            )
         return [self.ends[rank] for rank in ranks]
 
     def _enter(self, rank: int) -> None:

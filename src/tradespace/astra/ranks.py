@@ -185,7 +185,7 @@ class Classes:
         """The common end of all classes that meet."""
         if not timed.alike or len(set(starts)) > 1:
             raise Asymmetric
-        return [starts[0] + timed.together[0]] * len(actors)
+        return [starts[0] + timed.together] * len(actors)
 
     def message(self, actor: int, node: Node) -> tuple[Key, int]:
         """Key (receiving class, its slot, bytes) and time of a message."""

@@ -122,6 +122,7 @@ def space_of(model: Model, cluster: Cluster, base: Strategy, fixed: Mapping[str,
         for extra in (0.0, 1.0, 2.0):
             for d in divisors(layers + extra):
                 chunked |= {d / p for p in pipelines if p > 1 and d % p == 0 and chunks_fit(layers, p, d / p)}
+    base = replace(base, **{name: value for name, value in fixed.items() if name != "data"})
     axes = [Axis.linked("degrees", triples)]
     options: dict[str, Sequence[float]] = {
         "virtual_stages": sorted(chunked),
@@ -147,8 +148,8 @@ def plan(
 ) -> Plan:
     """Search every legal strategy of `model` on `cluster`; the answer is the optimum of the prediction.
 
-    `base` holds the global batch and everything that is not searched; `fixed` names the fields of it that are kept
-    (long names; `data` may be among them), all other degrees and switches are searched.
+    `base` holds the global batch and everything that is not searched; `fixed` gives fields by long name (`data` may be
+    among them) the values that they keep, all other degrees and switches are searched.
 
     >>> from tradespace.inputs import load
     >>> cluster = load.cluster("dgx-h100", devices=16)

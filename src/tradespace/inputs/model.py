@@ -35,6 +35,8 @@ class Model:
     qk_norm_full: Num = switch("1: these norms span all heads (OLMo 2) instead of one head dimension")
     norm_vectors: Num = count("vectors per norm: 1 RMSNorm, 2 LayerNorm, 0 without parameters", default=1.0, low=0.0)
     norms: Num = count("norms per layer", default=2.0, low=0.0)
+    embedding_norm: Num = switch("1: a norm directly after the embedding (BLOOM)")
+    head_bias: Num = switch("1: bias on the output head (Phi, GPT-J)")
     positions: Num = count("rows of a learned position table, 0 with rotary positions", default=0.0, low=0.0)
     rotary: Num = switch("1: rotary positions are applied to queries and keys", default=1.0)
     max_seq: Num = count("longest sequence that the model allows, 0 if not stated", default=0.0, low=0.0)

@@ -270,20 +270,24 @@ def _windowed(
     return now, last
 
 
-def job_shop(chunks: Sequence[Sequence[tuple[tuple[int, int], int, int]]], servers: int) -> int:
-    """Makespan (ns) of chunks through FIFO queues of `servers` each; a chunk is a list of (queue, duration, last).
+def job_shop(chunks: Sequence[Sequence[tuple[tuple[int, int], int, int]]], servers: int) -> tuple[int, bool]:
+    """(makespan in ns, tied) of chunks through FIFO queues of `servers`; a chunk is a list of (queue, duration, last).
 
-    A finished phase joins the tail of its next queue, then the freed server takes the head of its own queue.
+    A finished phase joins the tail of its next queue, then the freed server takes the head of its own queue. `tied`:
+    chunks from different phases joined one queue in the same nanosecond, by events scheduled in the same nanosecond;
+    ranks may then differ in the order, which only the simulation of all ranks can tell.
 
     >>> job_shop([[((0, 0), 5, 1), ((1, 0), 3, 1)]] * 2, servers=1)
-    13
+    (13, False)
     """
     waiting: dict[tuple[int, int], deque[int]] = {}
     busy: dict[tuple[int, int], int] = {}
+    joined: dict[tuple[int, int], tuple[int, int, object]] = {}
     at = [0] * len(chunks)
     # An event is (time, when it was scheduled, serial): events of one nanosecond run in the order of scheduling.
     events: list[tuple[int, int, int, int]] = []
     serial = now = 0
+    tied = False
 
     def refill(queue: tuple[int, int]) -> None:
         nonlocal serial
@@ -298,14 +302,17 @@ def job_shop(chunks: Sequence[Sequence[tuple[tuple[int, int], int, int]]], serve
         waiting.setdefault(legs[0][0], deque()).append(chunk)
         refill(legs[0][0])
     while events:
-        now, _, _, chunk = heapq.heappop(events)
+        now, scheduled, _, chunk = heapq.heappop(events)
         queue = chunks[chunk][at[chunk]][0]
         busy[queue] -= 1
         at[chunk] += 1
         following = chunks[chunk][at[chunk]][0] if at[chunk] < len(chunks[chunk]) else None
         if following:
+            before, source = joined.get(following, (-1, -1, None)), chunks[chunk][at[chunk] - 1]
+            tied = tied or (before[:2] == (now, scheduled) and before[2] != source)
+            joined[following] = now, scheduled, source
             waiting.setdefault(following, deque()).append(chunk)
         refill(queue)
         if following:
             refill(following)
-    return now
+    return now, tied

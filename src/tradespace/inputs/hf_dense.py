@@ -1,0 +1,179 @@
+"""Dense decoders of LLaMA's kind in public configurations: each a small function to Model fields.
+
+Switches and derived sizes take the defaults of the family's public class (Hugging Face transformers,
+src/transformers/models/FAMILY/configuration_*.py and modeling_*.py): what a model built from the same file would have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tradespace.inputs.hf_config import PARALLEL, Config, Family, Fields, Names, attention_bias, base_fields
+
+NAMES = Names()
+WINDOWED = "attention windows (sliding attention) are counted as full causal attention"
+
+
+def _grouped(
+    config: Config, *, tied: bool = False, kv_heads: float | None = None, head_dim: float | None = None, **switches: Any
+) -> Fields:
+    """LLaMA's kind: RMSNorm, gated MLP, rotary positions, grouped keys and values.
+
+    `kv_heads` and `head_dim` are what the class presets when the key is absent; null means heads and hidden / heads.
+    """
+    fields = base_fields(config, NAMES, tied)
+    fields["ffn"] = config.size("ffn", NAMES.ffn)
+    for field, key, preset in (("kv_heads", "num_key_value_heads", kv_heads), ("head_dim", "head_dim", head_dim)):
+        default = fields[field] if preset is None or config.states(key) else preset
+        fields[field] = config.optional(field, (key,), default)
+    return fields | switches
+
+
+def _windowed(config: Config, preset: bool = False) -> Fields:
+    """A note where some layers attend to a window; `preset`: the class has one unless the key is null."""
+    present = config.table.get("sliding_window") is not None or (preset and not config.states("sliding_window"))
+    return {"notes": (WINDOWED,)} if present and config.switch("use_sliding_window", True) else {}
+
+
+def llama(config: Config) -> Fields:
+    """LLaMA 1 to 3, Granite and what else is published as `llama`."""
+    return _grouped(config, mlp_bias=config.switch("mlp_bias", False), **attention_bias(config))
+
+
+def smollm3(config: Config) -> Fields:
+    """SmolLM3: tied; every fourth layer without positions, which is not modelled apart."""
+    fields = _grouped(config, tied=True, kv_heads=4.0, mlp_bias=config.switch("mlp_bias", False))
+    return fields | attention_bias(config)
+
+
+def mistral(config: Config) -> Fields:
+    """Mistral: 8 key/value heads and a window unless stated."""
+    return _grouped(config, kv_heads=8.0, **_windowed(config, preset=True))
+
+
+def qwen2(config: Config) -> Fields:
+    """Qwen 1.5 to 2.5 and the text part of Qwen-VL: biases on queries, keys and values alone."""
+    windowed = _windowed(config) if config.switch("use_sliding_window", False) else {}
+    return _grouped(config, kv_heads=32.0, qkv_bias=1.0, **windowed)
+
+
+def qwen3(config: Config) -> Fields:
+    """Qwen 3: norms on queries and keys per head, head_dim 128 unless stated."""
+    windowed = _windowed(config) if config.switch("use_sliding_window", False) else {}
+    return _grouped(config, kv_heads=32.0, head_dim=128.0, qk_norm=1.0, **attention_bias(config), **windowed)
+
+
+def phi3(config: Config) -> Fields:
+    """Phi-3 and Phi-4: fused projections of LLaMA's sizes."""
+    return _grouped(config, **_windowed(config))
+
+
+def phi(config: Config) -> Fields:
+    """Phi-1 and Phi-2: one LayerNorm for attention and MLP in parallel, biases everywhere, on the head too."""
+    if config.switch("qk_layernorm", False):
+        raise config.refuse("norms with biases on queries and keys (qk_layernorm) are")
+    every: Fields = {"qkv_bias": 1.0, "out_bias": 1.0, "mlp_bias": 1.0, "head_bias": 1.0}
+    return _grouped(config, gated=0.0, norms=1.0, norm_vectors=2.0, notes=(PARALLEL,), **every)
+
+
+def nemotron(config: Config) -> Fields:
+    """Nemotron 3 and 4: LayerNorm with a shift, squared-ReLU MLP of two matrices."""
+    plain: Fields = {"gated": 0.0, "norm_vectors": 2.0, "mlp_bias": config.switch("mlp_bias", False)}
+    return _grouped(config, **plain, **attention_bias(config))
+
+
+def starcoder2(config: Config) -> Fields:
+    """StarCoder 2: LayerNorm, plain MLP, biases everywhere under one switch, 2 key/value heads unless stated."""
+    bias = config.switch("use_bias", True)
+    fields = _grouped(config, tied=True, kv_heads=2.0, gated=0.0, norm_vectors=2.0, **_windowed(config))
+    return fields | {"qkv_bias": bias, "out_bias": bias, "mlp_bias": bias}
+
+
+def gemma(config: Config) -> Fields:
+    """Gemma: tied, head_dim 256 unless stated."""
+    return _grouped(config, tied=True, kv_heads=16.0, head_dim=256.0, **attention_bias(config))
+
+
+def gemma2(config: Config) -> Fields:
+    """Gemma 2: norms before and after attention and MLP; every second layer has a window."""
+    fields = _grouped(config, tied=True, kv_heads=4.0, head_dim=256.0, norms=4.0, notes=(WINDOWED,))
+    return fields | attention_bias(config)
+
+
+def gemma3(config: Config) -> Fields:
+    """Gemma 3 (text): as Gemma 2, with norms on queries and keys; five of six layers have a window."""
+    return gemma2(config) | {"qk_norm": 1.0}
+
+
+def olmo(config: Config) -> Fields:
+    """OLMo: LayerNorm without parameters."""
+    return _grouped(config, norm_vectors=0.0, **attention_bias(config))
+
+
+def olmo2(config: Config) -> Fields:
+    """OLMo 2: norms after attention and MLP, and over all heads of queries and keys."""
+    return _grouped(config, qk_norm_full=1.0, **attention_bias(config))
+
+
+def olmo3(config: Config) -> Fields:
+    """OLMo 3: OLMo 2 with windows on three of four layers."""
+    return olmo2(config) | {"notes": (WINDOWED,)}
+
+
+def cohere(config: Config) -> Fields:
+    """Command R: one LayerNorm without shift for attention and MLP in parallel; tied."""
+    norms: Fields = {"norms": 1.0, "qk_norm_full": config.switch("use_qk_norm", False)}
+    return _grouped(config, tied=True, notes=(PARALLEL,), **norms, **attention_bias(config))
+
+
+def cohere2(config: Config) -> Fields:
+    """Command R7B and A: Command R with windows on three of four layers."""
+    fields = _grouped(config, tied=True, norms=1.0, notes=(PARALLEL, WINDOWED))
+    return fields | attention_bias(config)
+
+
+def glm4(config: Config) -> Fields:
+    """GLM-4 (0414): norms before and after attention and MLP, biases on queries, keys and values."""
+    bias = config.switch("attention_bias", True)
+    return _grouped(config, kv_heads=2.0, head_dim=128.0, norms=4.0, qkv_bias=bias)
+
+
+def stablelm(config: Config) -> Fields:
+    """StableLM: LayerNorm with gated MLP; with `use_parallel_residual` one norm for both."""
+    together = config.switch("use_parallel_residual", False)
+    switches: Fields = {
+        "qkv_bias": config.switch("use_qkv_bias", False),
+        "qk_norm_full": config.switch("qk_layernorm", False),
+    }
+    fields = _grouped(config, kv_heads=32.0, norm_vectors=2.0, norms=2.0 - together, **switches)
+    return fields | {"head_dim": fields["hidden"] / fields["heads"], "notes": (PARALLEL,) if together else ()}
+
+
+GROUPED: Mapping[str, Family] = {
+    "cohere": cohere,
+    "cohere2": cohere2,
+    "gemma": gemma,
+    "gemma2": gemma2,
+    "gemma3_text": gemma3,
+    "glm4": glm4,
+    "granite": llama,
+    "llama": llama,
+    "mistral": mistral,
+    "nemotron": nemotron,
+    "olmo": olmo,
+    "olmo2": olmo2,
+    "olmo3": olmo3,
+    "phi": phi,
+    "phi3": phi3,
+    "qwen2": qwen2,
+    "qwen2_5_vl": qwen2,
+    "qwen2_5_vl_text": qwen2,
+    "qwen2_vl": qwen2,
+    "qwen2_vl_text": qwen2,
+    "qwen3": qwen3,
+    "qwen3_vl_text": qwen3,
+    "smollm3": smollm3,
+    "stablelm": stablelm,
+    "starcoder2": starcoder2,
+}
