@@ -92,12 +92,6 @@ def decode(data: bytes) -> tuple[Node, dict[str, str | int], tuple[Span, ...]]:
             _attribute(data, start, stop, values, spans)
         elif number in (1, 2, 3, 7, 10):
             raise WireError(f"field {number} of a node has wire type {wire}")
-    variable: dict[str, str | int] = {}
-    for key in _VARIABLE:
-        if key == b"pg_name":
-            variable["pg_name"] = str(values.get(key, ""))
-        elif key in values:
-            variable[key.decode()] = _integer(values, key, 0)
     size = _integer(values, b"comm_size" if kind in (SEND, RECV, COLLECTIVE) else b"tensor_size", 0)
     if not INVALID < kind <= COLLECTIVE or size < 0:
         raise WireError(f"type {kind} is not one of 1 to 7" if size >= 0 else f"{size} bytes")
@@ -115,7 +109,12 @@ def decode(data: bytes) -> tuple[Node, dict[str, str | int], tuple[Span, ...]]:
         _comm_type(values, kind),
         dims,
     )
-    return node, variable, tuple(spans)
+    return node, _variable(values), tuple(spans)
+
+
+def _variable(values: dict[bytes, str | int | float | tuple[bool, ...]]) -> dict[str, str | int]:
+    numbers = {key.decode(): _integer(values, key, 0) for key in _VARIABLE[1:] if key in values}
+    return {"pg_name": str(values.get(b"pg_name", "")), **numbers}
 
 
 def _dependencies(data: bytes, wire: int, value: int, start: int, stop: int, deps: dict[int, None]) -> None:

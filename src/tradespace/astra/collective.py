@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tradespace.astra.events import Run, DeadlockError
+from tradespace.astra.events import DeadlockError, Run
 from tradespace.astra.faults import warn
 from tradespace.astra.plans import Chunk, group_plans, plans
 from tradespace.errors import InputError

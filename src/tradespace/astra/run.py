@@ -147,6 +147,6 @@ def replay_traces(
         classes = Classes(communicators, traces)
         times = Replay(classes, config, memory, [traces[rank].program for rank in classes.first]).run()
         times = [times[number] for number in classes.of]
-    except Asymmetric:
+    except (Asymmetric, InputError):  # a fault is named by the rank that has it
         times = Replay(Ranks(communicators, traces), config, memory, [trace.program for trace in traces]).run()
     return {"total_ns": max(time["total"] for time in times), "ranks": {str(i): time for i, time in enumerate(times)}}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -98,19 +98,7 @@ class Reader:
         peers: dict[Peer, int] = {}
         places: list[tuple[str, int, int, int]] = []
         loose: list[tuple[int, int]] = []
-        at, end, first = 0, len(data), True
-        while at < end:
-            length, at = varint(data, at, end)
-            if length > min(MAX_MESSAGE_BYTES, end - at):
-                raise WireError(
-                    f"message {len(nodes) + 1} is said to have {length} bytes, {end - at} are left"
-                    if length > end - at
-                    else f"a message of {length} bytes is larger than 16 MiB"
-                )
-            message, start, at = data[at : at + length], at, at + length
-            if first:
-                first = False
-                continue
+        for start, message in _messages(data):
             base, variable, spans = self._node(message, len(nodes))
             slot = -1
             if base.kind == COLLECTIVE:
@@ -158,6 +146,20 @@ class Reader:
         if key not in self._programs:
             self._programs[key] = program_of(nodes, where, self._shapes)
         return self._programs[key]
+
+
+def _messages(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """(place, message) of every message but the first, the metadata."""
+    at, end, first = 0, len(data), True
+    while at < end:
+        length, at = varint(data, at, end)
+        if length > end - at:
+            raise WireError(f"a message at byte {at} is said to have {length} bytes, {end - at} are left")
+        if length > MAX_MESSAGE_BYTES:
+            raise WireError(f"a message of {length} bytes at byte {at} is larger than 16 MiB")
+        if not first:
+            yield at, data[at : at + length]
+        at, first = at + length, False
 
 
 def program_of(nodes: Iterable[Node], where: str, shapes: dict[Hashable, Hashable]) -> Program:

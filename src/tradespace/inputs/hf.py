@@ -6,6 +6,7 @@ are ignored, since real files have many. Each family is one small function in a 
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from pathlib import PurePath
 
@@ -61,7 +62,8 @@ def from_config(config: Mapping[str, object], where: str) -> Model:
     part, place = _text_part(config, where)
     fields = _family(part, place)(Config(part, place))
     _check(fields, place)
-    notes = tuple(fields.pop("notes", ())) + ((TEXT_ONLY,) if part is not config else ())
+    nested = part is not config or isinstance(config.get("vision_config"), Mapping)
+    notes = (*fields.pop("notes", ()), *((TEXT_ONLY,) if nested else ()))
     name, source = _origin(config, where)
     return build(Model, {**fields, "name": name, "source": source, "notes": notes}, where)
 
@@ -87,10 +89,11 @@ def _family(config: Mapping[str, object], where: str) -> Family:
         raise InputError(f"{where}: model_type must be text such as 'llama', not {type(kind).__name__}")
     if kind in FAMILIES:
         return FAMILIES[kind]
-    known = nearest(kind[:60], FAMILIES)
     if kind in _KINDS:
-        raise InputError(f"{where}: model_type '{kind}' has {_KINDS[kind]}, which is not modelled yet{known}")
-    raise InputError(f"{where}: unknown model_type '{kind[:60]}'{known}")
+        close = (*difflib.get_close_matches(kind, FAMILIES, n=1, cutoff=0.5), "llama")[0]
+        has = f"model_type '{kind}' has {_KINDS[kind]}"
+        raise InputError(f"{where}: {has}, which is not modelled yet; the nearest family that is: '{close}'")
+    raise InputError(f"{where}: unknown model_type '{kind[:60]}'{nearest(kind[:60], FAMILIES)}")
 
 
 def _check(fields: Fields, where: str) -> None:
