@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -182,7 +183,7 @@ def collectives(*, data: Path, format: Shown = "json") -> int:
     """Times of collectives as ASTRA-sim computes them, one per row of a CSV."""
     from tradespace import astra
 
-    rows = astra.collectives(data)
+    rows = _noting(lambda: astra.collectives(data))
     emit(format, rows, lambda: rows, [])
     return 0
 
@@ -195,13 +196,14 @@ def replay(
     system: Path,
     memory: Path | None = None,
     comm_groups: Path | None = None,
+    reading: Annotated[Literal["native", "converter"], Parameter(help="How a version-1 text workload is read.")] = "native",
     format: Shown = "json",
 ) -> int:
-    """Replay Chakra traces (NAME.RANK.et) as ASTRA-sim's analytical backend does."""
+    """Replay Chakra traces (NAME.RANK.et) or a text workload as ASTRA-sim's analytical backend does."""
     from tradespace import astra
 
-    result = astra.replay(trace_dir, network, system, memory, comm_groups)
-    emit(format, result, lambda: [{"rank": rank, **row} for rank, row in result["ranks"].items()], [])
+    result = _noting(lambda: astra.replay(trace_dir, network, system, memory, comm_groups, reading=reading))
+    emit(format, {"schema": 1, **result}, lambda: [{"rank": rank, **row} for rank, row in result["ranks"].items()], [])
     return 0
 
 
@@ -218,6 +220,16 @@ def _inputs(
     loaded_cluster = load.cluster(cluster, devices)
     loaded = load.strategy(strategy, cluster=loaded_cluster)
     return settings.apply(set_ or [], loaded_model, loaded_cluster, loaded)
+
+
+def _noting(work: Callable[[], Any]) -> Any:
+    """Run and print the warnings on stderr, each once."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        result = work()
+    for text in dict.fromkeys(str(warning.message) for warning in found):
+        note(f"warning: {text}")
+    return result
 
 
 def _save(chart: Any, path: Path) -> None:

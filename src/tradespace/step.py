@@ -84,9 +84,9 @@ class Step:
         return self.memory_total <= self.capacity * self.strategy.profile.risk_share
 
     @property
-    def at_risk(self) -> Bool:
-        """Whether it fits, but closer to the capacity than allocators are known to manage surely."""
-        return (self.memory_total > self.capacity * self.strategy.profile.fit_share) & self.fits
+    def fits_surely(self) -> Bool:
+        """Whether it leaves the room that allocators, contexts and communication buffers are known to take."""
+        return self.memory_total <= self.capacity * self.strategy.profile.fit_share
 
     @property
     def tokens_per_s_per_device(self) -> Num:

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from tradespace.astra import AstraWarning, collectives
 from tradespace.astra.collective import Collective, time_of, window_of_one
-from tradespace.astra.events import Run, tree
+from tradespace.astra.events import Run
 from tradespace.astra.plans import plans
+from tradespace.astra.trees import tree
 from tradespace.errors import InputError
 from tradespace.network.astra import COLLECTIVES, Dim, Network, System
 

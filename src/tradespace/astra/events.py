@@ -11,6 +11,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tradespace.astra.trees import tree
 from tradespace.errors import InputError
 from tradespace.network.astra import Network, Phase, Program, System, program
 
@@ -152,6 +153,7 @@ class PacketRank:
         self.inserted = self.sent = self.received = self.free = 0
 
     def start(self) -> None:
+        """Begin the phase at this rank."""
         for _ in range(self.program.window):
             self._insert()
 
@@ -198,6 +200,7 @@ class TreeRank:
         self.missing = len(self.children)
 
     def start(self) -> None:
+        """Begin the phase at this rank."""
         if not self.children:
             self.run.clock.after(self.phase.delay, self._up)
         for child in self.children:
@@ -229,25 +232,6 @@ class TreeRank:
         self.run.finish(self.rank, self.chunk)
 
 
-def tree(position: int, n: int, top: bool) -> tuple[int | None, list[int]]:
-    """(parent, children) of a position in the tree whose root is n-1 (`top`) or 0; n is a power of two.
-
-    >>> tree(3, 8, True), tree(7, 8, True), tree(0, 8, True)
-    ((7, [1, 5]), (None, [3]), (1, []))
-    """
-    shift = 0 if top else 1  # the perfect tree covers n-1 positions from here, numbered in order
-    root = n - 1 if top else 0
-    middle = n // 2 - 1 + shift
-    if position == root:
-        return None, [middle]
-    number = position - shift + 1  # 1 .. n-1: the height is the number of trailing zeros
-    step = number & -number
-    above = number - step if number & (2 * step) else number + step
-    parent = root if number == n // 2 else above - 1 + shift
-    children = [number - step // 2 - 1 + shift, number + step // 2 - 1 + shift] if step > 1 else []
-    return parent, children
-
-
 class Run:
     """One collective over `ranks` that start at `starts`; `chunks[i]` is the plan of chunk i."""
 
@@ -263,6 +247,7 @@ class Run:
         self.ends: dict[int, int] = {}
 
     def times(self, ranks: Sequence[int], starts: Sequence[int]) -> list[int]:
+        """End (ns) of each rank that starts at the given time."""
         for rank, start in zip(ranks, starts, strict=True):
             self.clock.after(start, self._enter, rank)
         self.clock.run()
@@ -291,6 +276,7 @@ class Run:
             kind(self, rank, chunk, leg, phase).start()
 
     def finish(self, rank: int, chunk: int) -> None:
+        """A rank is done with a phase: next dim's queue, then the freed server, then the next dim."""
         leg = self._legs[rank, chunk]
         queue = self.chunks[chunk][leg].queue
         self._busy[rank, queue] -= 1
@@ -307,8 +293,10 @@ class Run:
             self._refill(rank, following)
 
     def send(self, sender: PacketRank | TreeRank, dst: int, size: int) -> None:
+        """A message of a rank's phase; its arrival completes the matching receive."""
         key = sender.chunk, sender.leg, sender.rank, dst, size
         self._transport.send(sender.rank, dst, size, self._mail.arrive, key)
 
     def receive(self, receiver: PacketRank | TreeRank, src: int, size: int, done: Callable[[], None]) -> None:
+        """Wait for the message of the same phase from `src`."""
         self._mail.post((receiver.chunk, receiver.leg, src, receiver.rank, size), done)

@@ -9,7 +9,7 @@ from typing import Any
 
 from tradespace.errors import InputError, nearest
 from tradespace.explore.space import Axis, Space
-from tradespace.explore.sweep import Filter, Objective, Swept, memory_total, step_time, sweep
+from tradespace.explore.sweep import Filter, Objective, Swept, fits_surely, memory_total, step_time, sweep
 from tradespace.inputs.cluster import Cluster
 from tradespace.inputs.model import Model
 from tradespace.inputs.strategy import Strategy
@@ -148,6 +148,8 @@ def plan(
 ) -> Plan:
     """Search every legal strategy of `model` on `cluster`; the answer is the optimum of the prediction.
 
+    Only strategies that surely fit are ranked; if there are none, those at risk are.
+
     `base` holds the global batch and everything that is not searched; `fixed` gives fields by long name (`data` may be
     among them) the values that they keep, all other degrees and switches are searched.
 
@@ -161,7 +163,10 @@ def plan(
         raise InputError(f"plan: unknown objective '{objective}'{nearest(objective, OBJECTIVES)}")
     kept = dict(fixed or {})
     space = space_of(model, cluster, base, kept)
-    found = sweep(space, keep=SPARE * top, objective=OBJECTIVES[objective], allowed=allowed, progress=progress)
+    goal, keep = OBJECTIVES[objective], SPARE * top
+    found = sweep(space, keep=keep, objective=goal, allowed=allowed, room=fits_surely, progress=progress)
+    if not found.fitting:
+        found = sweep(space, keep=keep, objective=goal, allowed=allowed, progress=progress)
     best = _distinct(found, top)
     near = found.at(found.nearest) if not best and found.nearest >= 0 else None
     fixes = _fixes(space, kept, found, near, allowed) if not best else []

@@ -31,6 +31,16 @@ def memory_total(step: Step) -> Num:
     return step.memory_total
 
 
+def fits(step: Step) -> NDArray[np.bool_] | bool:
+    """The candidates whose memory fits, at risk or surely."""
+    return step.fits
+
+
+def fits_surely(step: Step) -> NDArray[np.bool_] | bool:
+    """The candidates whose memory fits with the room that allocators need."""
+    return step.fits_surely
+
+
 @dataclass(eq=False)
 class Best:
     """The best candidates so far: objective values (ascending) and flat positions in the space."""
@@ -90,12 +100,13 @@ def sweep(
     keep: int = 10,
     objective: Objective = step_time,
     allowed: Filter | None = None,
+    room: Filter = fits,
     block: int = BLOCK,
     progress: Callable[[int, int], None] | None = None,
 ) -> Swept:
     """Every candidate of a space; memory is bounded by the block, whatever the size of the space.
 
-    `allowed` drops candidates (a framework's rules); `progress(done, total)` is called after each block. The best
+    `allowed` drops candidates (a framework's rules), `room` decides which of the legal ones fit; `progress(done, total)` is called after each block. The best
     are legal, fit and are sorted by the objective, ties by position.
 
     >>> from tradespace.explore.space import Axis
@@ -114,10 +125,9 @@ def sweep(
         step = predict(*space.at(index))
         shape = tuple(cut.stop - cut.start for cut in index)
         valid = step.legal if allowed is None else step.legal & allowed(step)
-        fits = step.fits
         size = int(np.prod(shape))
         legal += _count(valid, size)
-        good = valid & fits
+        good = valid & room(step)
         here = _count(good, size)
         fitting += here
 

@@ -61,7 +61,7 @@ def verdict(step: Step) -> str:
     """fits, at risk or does not fit (illegal candidates do not fit either)."""
     if not bool(scalar(step.legal)) or not bool(scalar(step.fits)):
         return "does not fit"
-    return "at risk" if bool(scalar(step.at_risk)) else "fits"
+    return "fits" if bool(scalar(step.fits_surely)) else "at risk"
 
 
 def strategy_document(step: Step) -> dict[str, Any]:

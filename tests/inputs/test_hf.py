@@ -1,0 +1,375 @@
+"""Public configurations: exact counts and fields of the dense families, and one clear sentence per fault."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tradespace.errors import InputError
+from tradespace.inputs import load
+from tradespace.inputs.hf import FAMILIES, NOT_YET, TEXT_ONLY, from_config
+from tradespace.inputs.hf_config import PARALLEL as PARALLEL_NOTE
+from tradespace.inputs.hf_dense import WINDOWED as WINDOW_NOTE
+from tradespace.workload.count import parameters
+
+ROOT = Path(__file__).parents[2]
+PUBLIC = json.loads((ROOT / "tests" / "data" / "hf_configs.json").read_text())["models"]
+BY_NAME = {entry["name"]: entry for entry in PUBLIC}
+DENSE = [name for name, entry in BY_NAME.items() if entry["config"]["model_type"] in FAMILIES]
+LLAMA = BY_NAME["meta-llama/Meta-Llama-3.1-8B"]["config"]
+SIZES = {"num_hidden_layers": 4, "hidden_size": 512, "num_attention_heads": 8, "vocab_size": 1000}
+
+
+def config(name: str, **changes: object) -> dict[str, object]:
+    return {**BY_NAME[name]["config"], **changes}
+
+
+def small(model_type: str, **changes: object) -> dict[str, object]:
+    """A small configuration in the standard spelling, with nothing but the sizes that every class needs."""
+    return {"model_type": model_type, **SIZES, "intermediate_size": 1024, **changes}
+
+
+def fault(table: Any) -> str:
+    with pytest.raises(InputError) as caught:
+        from_config(table, "config.json")
+    message = str(caught.value)
+    assert message.startswith(("config.json: ", "config.json."))
+    assert "\n" not in message
+    return message.removeprefix("config.json: ")
+
+
+def test_most_of_the_public_configurations_are_dense() -> None:
+    assert len(PUBLIC) == 63
+    assert len(DENSE) == 33
+
+
+@pytest.mark.parametrize("name", DENSE)
+def test_exact_counts(name: str) -> None:
+    """Parameters summed over the public class itself, built without memory (transformers 5.18)."""
+    found, published = parameters(from_config(BY_NAME[name]["config"], name)), BY_NAME[name]["counts"]
+    assert found.total == published["total"]
+    assert found.active == published["active_incl_input_embedding"]
+    if published["active_excl_input_embedding"] is not None:
+        assert found.active_excl_input_embedding == published["active_excl_input_embedding"]
+
+
+@pytest.mark.parametrize("name", sorted(set(BY_NAME) - set(DENSE)))
+def test_other_kinds_are_named_as_not_modelled_yet(name: str) -> None:
+    message = fault(BY_NAME[name]["config"])
+    inner = BY_NAME[name]["config"].get("text_config", BY_NAME[name]["config"])
+    assert f"model_type '{inner['model_type']}' has " in message
+    assert "which is not modelled yet; the nearest family that is: '" in message
+
+
+FIELDS = {
+    "meta-llama/Meta-Llama-3.1-8B": {
+        "layers": 32,
+        "hidden": 4096,
+        "heads": 32,
+        "kv_heads": 8,
+        "head_dim": 128,
+        "ffn": 14336,
+        "vocab": 128256,
+        "gated": 1,
+        "tied": 0,
+        "rotary": 1,
+        "norm_vectors": 1,
+        "norms": 2,
+        "max_seq": 131072,
+        "qkv_bias": 0,
+        "mlp_bias": 0,
+    },
+    "Qwen/Qwen3-0.6B": {"heads": 16, "head_dim": 128, "hidden": 1024, "qk_norm": 1, "tied": 1, "kv_heads": 8},
+    "Qwen/Qwen2.5-72B": {"qkv_bias": 1, "out_bias": 0, "mlp_bias": 0, "kv_heads": 8, "tied": 0},
+    "mistralai/Mistral-Small-24B-2501": {"head_dim": 128, "hidden": 5120, "heads": 32, "kv_heads": 8},
+    "google/gemma-2b": {"kv_heads": 1, "head_dim": 256, "tied": 1, "gated": 1, "norms": 2},
+    "google/gemma-2-27b": {"norms": 4, "qk_norm": 0, "head_dim": 128, "tied": 1},
+    "google/gemma-3-12b(text)": {"norms": 4, "qk_norm": 1, "head_dim": 256, "tied": 1},
+    "microsoft/phi-2 (parallel attn)": {"norms": 1, "norm_vectors": 2, "head_bias": 1, "gated": 0, "rotary": 1},
+    "nvidia/Nemotron-4-340B": {"gated": 0, "norm_vectors": 2, "norms": 2, "head_dim": 192, "tied": 0, "mlp_bias": 0},
+    "openai-community/gpt2": {"positions": 1024, "rotary": 0, "ffn": 3072, "tied": 1, "qkv_bias": 1, "max_seq": 1024},
+    "facebook/opt-13b": {"positions": 2050, "max_seq": 2048, "ffn": 20480, "tied": 1, "gated": 0},
+    "bigscience/bloom-176b": {"embedding_norm": 1, "ffn": 57344, "rotary": 0, "positions": 0, "tied": 1},
+    "tiiuae/falcon-7b": {"kv_heads": 1, "norms": 1, "ffn": 18176, "tied": 1, "mlp_bias": 0, "rotary": 1},
+    "tiiuae/falcon-40b": {"kv_heads": 8, "norms": 2, "ffn": 32768},
+    "EleutherAI/gpt-neox-20b": {"norms": 2, "qkv_bias": 1, "tied": 0, "rotary": 1, "positions": 0},
+    "allenai/OLMo-2-1124-7B": {"qk_norm_full": 1, "qk_norm": 0, "norms": 2, "norm_vectors": 1},
+    "bigcode/starcoder2-15b": {"kv_heads": 4, "gated": 0, "qkv_bias": 1, "out_bias": 1, "mlp_bias": 1, "tied": 0},
+}
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_fields(name: str) -> None:
+    built = from_config(BY_NAME[name]["config"], name)
+    assert {field: getattr(built, field) for field in FIELDS[name]} == FIELDS[name]
+
+
+@pytest.mark.parametrize(
+    ("table", "fields"),
+    [
+        (small("llama"), {"kv_heads": 8, "head_dim": 64, "tied": 0, "max_seq": 0}),
+        (small("llama", num_key_value_heads=None, head_dim=None), {"kv_heads": 8, "head_dim": 64}),
+        (small("llama", attention_bias=True, mlp_bias=True), {"qkv_bias": 1, "out_bias": 1, "mlp_bias": 1}),
+        (small("mistral", num_attention_heads=16), {"kv_heads": 8, "tied": 0}),
+        (small("mistral", num_key_value_heads=None, num_attention_heads=16), {"kv_heads": 16}),
+        (small("qwen3", num_key_value_heads=2), {"head_dim": 128, "tied": 0}),
+        (small("gemma", num_key_value_heads=1), {"head_dim": 256, "tied": 1}),
+        (small("gemma", num_attention_heads=16), {"kv_heads": 16}),
+        (small("starcoder2"), {"kv_heads": 2, "tied": 1, "qkv_bias": 1}),
+        (small("starcoder2", use_bias=False), {"qkv_bias": 0, "out_bias": 0, "mlp_bias": 0}),
+        (small("smollm3"), {"kv_heads": 4, "tied": 1}),
+        (small("glm4"), {"kv_heads": 2, "head_dim": 128, "norms": 4, "qkv_bias": 1, "out_bias": 0}),
+        (small("cohere"), {"norms": 1, "norm_vectors": 1, "tied": 1, "qk_norm_full": 0}),
+        (small("cohere", use_qk_norm=True), {"qk_norm_full": 1}),
+        (small("olmo"), {"norm_vectors": 0, "kv_heads": 8}),
+        (small("stablelm", num_key_value_heads=8), {"norms": 2, "norm_vectors": 2, "qkv_bias": 0, "gated": 1}),
+        (small("stablelm", num_key_value_heads=8, use_parallel_residual=True, use_qkv_bias=True), {"norms": 1}),
+        (small("gpt_neox", attention_bias=False), {"qkv_bias": 0, "out_bias": 0, "mlp_bias": 1}),
+        (small("falcon", parallel_attn=False, multi_query=False, alibi=True), {"norms": 2, "kv_heads": 8, "rotary": 0}),
+        (small("falcon", new_decoder_architecture=True, num_ln_in_parallel_attn=1), {"norms": 1, "kv_heads": 8}),
+        (small("falcon", ffn_hidden_size=999), {"ffn": 999}),
+        (small("bloom", n_inner=7), {"ffn": 2048}),
+        (small("opt", ffn_dim=99, max_position_embeddings=10, enable_bias=False), {"positions": 12, "mlp_bias": 0}),
+        (small("gpt2", n_positions=64, n_inner=100), {"ffn": 100, "positions": 64}),
+        (small("gpt_bigcode", n_positions=64), {"kv_heads": 1, "positions": 64, "ffn": 2048}),
+        (small("gpt_bigcode", n_positions=64, multi_query=False), {"kv_heads": 8}),
+        (small("gptj"), {"norms": 1, "head_bias": 1, "tied": 0, "qkv_bias": 0, "mlp_bias": 1, "positions": 0}),
+    ],
+)
+def test_defaults_are_those_of_the_public_class(table: dict[str, object], fields: dict[str, float]) -> None:
+    """Read off the transformers classes' own defaults."""
+    built = from_config(table, "config.json")
+    assert {field: getattr(built, field) for field in fields} == fields
+
+
+@pytest.mark.parametrize("key", [*SIZES, "intermediate_size", "model_type"])
+def test_a_missing_size_is_named(key: str) -> None:
+    for absent in ({k: v for k, v in LLAMA.items() if k != key}, {**LLAMA, key: None}):
+        assert fault(absent).startswith(f"missing '{key}'")
+
+
+@pytest.mark.parametrize(
+    ("name", "missing"),
+    [("openai-community/gpt2", key) for key in ("n_embd", "n_layer", "n_head", "n_positions", "vocab_size")]
+    + [("facebook/opt-13b", key) for key in ("ffn_dim", "max_position_embeddings", "hidden_size")]
+    + [("bigscience/bloom-176b", key) for key in ("n_layer", "n_head", "hidden_size")],
+)
+def test_missing_sizes_in_the_familys_own_spelling(name: str, missing: str) -> None:
+    assert fault({k: v for k, v in config(name).items() if k != missing}).startswith(f"missing '{missing}'")
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [("hidden_size", "hiden_size"), ("num_hidden_layers", "num_hiden_layers"), ("vocab_size", "vocabsize")],
+)
+def test_a_misspelt_size_is_pointed_out(right: str, wrong: str) -> None:
+    table = {wrong if key == right else key: value for key, value in LLAMA.items()}
+    assert fault(table) == f"missing '{right}' (sizes have no default); is '{wrong}' a misspelling of it?"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("hidden_size", "4096", "hidden_size must be a whole number, not text: '4096'"),
+        ("hidden_size", True, "hidden_size must be a whole number, not True"),
+        ("hidden_size", [4096], "hidden_size must be a whole number, not a list: [4096]"),
+        ("hidden_size", {"a": 1}, "hidden_size must be a whole number, not a table: {'a': 1}"),
+        ("num_hidden_layers", -32, "num_hidden_layers: -32 is below the least possible value, 1"),
+        ("num_hidden_layers", 0, "num_hidden_layers: 0 is below the least possible value, 1"),
+        ("num_hidden_layers", 31.5, "num_hidden_layers: 31.5 is not a whole number"),
+        ("vocab_size", float("nan"), "vocab_size: nan is not a finite number"),
+        ("vocab_size", float("inf"), "vocab_size: inf is not a finite number"),
+        ("vocab_size", 1e30, "vocab_size: 1e+30 is above the largest possible value, 1e+09"),
+        ("vocab_size", 10**400, "vocab_size: a whole number of 401 digits is too large"),
+        ("attention_bias", "false", "attention_bias must be true or false, not text: 'false'"),
+        ("tie_word_embeddings", 1, "tie_word_embeddings must be true or false, not 1"),
+        ("num_key_value_heads", 5, "32 heads are not a multiple of 5 key/value heads (num_key_value_heads)"),
+        ("num_key_value_heads", 64, "32 heads are not a multiple of 64 key/value heads (num_key_value_heads)"),
+        ("num_attention_heads", 24, "4096 (width) is not a multiple of 24 heads"),
+        ("model_type", 3, "model_type must be text such as 'llama', not int"),
+        ("model_type", "lama", "unknown model_type 'lama'; did you mean 'llama'?"),
+        ("model_type", "Qwen-2", "unknown model_type 'Qwen-2'; did you mean 'qwen2'?"),
+        ("model_type", "x" * 1000, f"unknown model_type '{'x' * 60}'; known: bloom, "),
+        ("text_config", 3, "text_config must be a table of fields, not int"),
+    ],
+)
+def test_wrong_values(key: str, value: object, words: str) -> None:
+    assert fault({**LLAMA, key: value}).startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ([1], "a configuration is an object with named fields, not list"),
+        (None, "a configuration is an object with named fields, not NoneType"),
+        ({}, "missing 'model_type'"),
+        ({"text_config": {"hidden_size": 3}}, "text_config: missing 'model_type'"),
+        (config("openai-community/gpt2", hidden_size=1), "n_embd = 768 but hidden_size = 1, two names of one size"),
+        (config("openai-community/gpt2", add_cross_attention=True), "cross-attention (add_cross_attention) is not"),
+        (config("facebook/opt-13b", word_embed_proj_dim=512), "an embedding narrower than the model"),
+        (config("facebook/opt-13b", do_layer_norm_before=False), "OPT with norms after each block"),
+        (config("microsoft/phi-2 (parallel attn)", qk_layernorm=True), "norms with biases on queries and keys"),
+    ],
+)
+def test_wrong_configurations(table: Any, words: str) -> None:
+    assert fault(table).startswith(words)
+
+
+def test_every_kind_that_is_not_modelled_yet_has_its_own_words() -> None:
+    later = [name for names in NOT_YET.values() for name in names.split()]
+    assert len(later) == len(set(later))
+    assert not set(later) & set(FAMILIES)
+    for kind, names in NOT_YET.items():
+        for name in names.split():
+            assert fault({"model_type": name}).startswith(f"model_type '{name}' has {kind}, which is not modelled yet")
+
+
+@pytest.mark.parametrize("name", DENSE)
+@settings(max_examples=10, deadline=None)
+@given(data=st.data())
+def test_key_order_and_unknown_keys_do_not_matter(name: str, data: st.DataObject) -> None:
+    table = BY_NAME[name]["config"]
+    unknown = data.draw(st.dictionaries(st.text(min_size=1).map("x_".__add__), st.integers() | st.text(), max_size=4))
+    shuffled = dict(data.draw(st.permutations(list({**table, **unknown}.items()))))
+    assert vars(from_config(shuffled, "a")) == vars(from_config(table, "a"))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(name=st.sampled_from(DENSE), data=st.data())
+def test_any_value_gives_a_model_or_one_sentence(name: str, data: st.DataObject) -> None:
+    key = data.draw(st.sampled_from(sorted(BY_NAME[name]["config"])))
+    table = {**BY_NAME[name]["config"], key: data.draw(JSON)}
+    try:
+        assert parameters(from_config(table, "config.json")).total > 0
+    except InputError:
+        assert fault(table)
+
+
+def test_text_part_of_a_multimodal_configuration() -> None:
+    text = config("google/gemma-3-12b(text)")
+    nested = {"model_type": "gemma3", "text_config": text, "vision_config": {"hidden_size": 1152}}
+    plain, built = from_config(text, "gemma"), from_config(nested, "gemma")
+    assert TEXT_ONLY in built.notes
+    assert TEXT_ONLY not in plain.notes
+    assert {**vars(built), "notes": ()} == {**vars(plain), "notes": ()}
+    assert from_config({**nested, "tie_word_embeddings": False}, "gemma").tied == 0.0
+    del text["hidden_size"]
+    assert fault(nested).startswith("text_config: missing 'hidden_size'")
+
+
+def test_flat_multimodal_configuration_says_so_too() -> None:
+    flat = config("Qwen/Qwen2.5-0.5B", model_type="qwen2_5_vl", vision_config={"depth": 32})
+    assert TEXT_ONLY in from_config(flat, "config.json").notes
+
+
+def test_what_is_not_timed_as_published_is_noted() -> None:
+    assert WINDOW_NOTE in from_config(config("google/gemma-2-27b"), "a").notes
+    assert WINDOW_NOTE in from_config(small("mistral", num_key_value_heads=8), "a").notes
+    assert from_config(config("mistralai/Mistral-Small-24B-2501"), "a").notes == ()
+    assert from_config(config("Qwen/Qwen3-8B", sliding_window=4096), "a").notes == ()
+    windowed = config("Qwen/Qwen3-8B", sliding_window=4096, use_sliding_window=True)
+    assert from_config(windowed, "a").notes == (WINDOW_NOTE,)
+    assert from_config(config("tiiuae/falcon-7b"), "a").notes == (PARALLEL_NOTE,)
+    assert from_config(config("EleutherAI/pythia-6.9b", use_parallel_residual=False), "a").notes == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "where", "name"),
+    [
+        (None, "models/llama-3.1-8b/config.json", "llama-3.1-8b"),
+        (None, "my-model.json", "my-model"),
+        (None, "llama-3.1-8b", "llama-3.1-8b"),
+        ("meta-llama/Llama-3.1-8B", "llama-3.1-8b", "Llama-3.1-8B"),
+        ("./out/checkpoint-500", "x.json", "checkpoint-500"),
+        ("", "x.json", "x"),
+    ],
+)
+def test_name_and_source(path: str | None, where: str, name: str) -> None:
+    built = from_config({**LLAMA, "_name_or_path": path}, where)
+    assert built.name == name
+    hub = "config.json of meta-llama/Llama-3.1-8B on the Hugging Face hub"
+    assert built.source == (hub if path == "meta-llama/Llama-3.1-8B" else where)
+
+
+MODELS = load.entries("models")
+
+
+@pytest.mark.parametrize("key", MODELS)
+def test_catalog_models_have_a_source(key: str) -> None:
+    built = load.model(key)
+    assert built.source
+    assert built.source != key
+    assert built.confidence in {"measured", "datasheet", "fitted", "assumed"}
+    assert 1.0 <= built.seq <= 4096.0
+
+
+@pytest.mark.parametrize(
+    ("key", "published"),
+    [
+        ("llama-3.1-8b", "meta-llama/Meta-Llama-3.1-8B"),
+        ("llama-3.1-70b", "meta-llama/Meta-Llama-3.1-70B"),
+        ("llama-3.1-405b", "meta-llama/Meta-Llama-3.1-405B"),
+        ("llama-2-13b", "meta-llama/Llama-2-13b"),
+        ("llama-2-70b", "meta-llama/Llama-2-70b"),
+        ("mistral-small-24b", "mistralai/Mistral-Small-24B-2501"),
+        ("qwen2.5-72b", "Qwen/Qwen2.5-72B"),
+        ("qwen3-8b", "Qwen/Qwen3-8B"),
+        ("qwen3-32b", "Qwen/Qwen3-32B"),
+        ("nemotron-4-340b", "nvidia/Nemotron-4-340B"),
+        ("phi-4", "microsoft/phi-4"),
+        ("gpt2-xl", "openai-community/gpt2-xl"),
+    ],
+)
+def test_catalog_models_are_the_public_ones(key: str, published: str) -> None:
+    assert parameters(load.model(key)).total == BY_NAME[published]["counts"]["total"]
+
+
+def test_llama_2_7b() -> None:
+    """6,738,415,616 parameters: the hub's page of meta-llama/Llama-2-7b-hf (6.74B)."""
+    assert parameters(load.model("llama-2-7b")).total == 6_738_415_616
+
+
+SC21 = {  # Narayanan et al. 2021, table 1: billions of parameters, one decimal
+    "gpt-1.7b": 1.7,
+    "gpt-3.6b": 3.6,
+    "gpt-7.5b": 7.5,
+    "gpt-18b": 18.4,
+    "gpt-39b": 39.1,
+    "gpt-76b": 76.1,
+    "gpt-145b": 145.6,
+    "gpt-310b": 310.1,
+    "gpt-530b": 529.6,
+    "gpt-1t": 1008.0,
+}
+
+
+@pytest.mark.parametrize("key", SC21)
+def test_megatron_models_have_the_published_parameters(key: str) -> None:
+    assert round(float(parameters(load.model(key)).total) / 1e9, 1) == SC21[key]
+
+
+@pytest.mark.parametrize("key", [*SC21, "gpt3-175b", "gpt-22b", "transformer-1t"])
+def test_megatron_models_follow_the_published_formula(key: str) -> None:
+    """Narayanan et al. 2021, equation 2: 12 l h^2 (1 + 13 / (12 h) + (V + s) / (12 l h)), without the final norm."""
+    model = load.model(key)
+    layers, hidden = int(model.layers), int(model.hidden)
+    formula = 12 * layers * hidden**2 + 13 * layers * hidden + (51200 + 2048) * hidden
+    assert parameters(model).total == formula + 2 * hidden
+
+
+@pytest.mark.parametrize("key", ["llama-3.1-405b", "llama-3.1-8b"])
+def test_examples_are_the_catalog_models(key: str) -> None:
+    built = load.model(ROOT / "examples" / key / "config.json")
+    assert vars(built) == vars(load.model(key))
