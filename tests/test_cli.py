@@ -12,7 +12,16 @@ import pytest
 
 from tradespace.cli import run
 
-PREDICT = ["predict", "llama-3.1-8b", "dgx-h100", "tp=1,cp=2,zero=1,global_batch=128", "--devices", "8", "--seq", "8192"]
+PREDICT = [
+    "predict",
+    "llama-3.1-8b",
+    "dgx-h100",
+    "tp=1,cp=2,zero=1,global_batch=128",
+    "--devices",
+    "8",
+    "--seq",
+    "8192",
+]
 TIME = {
     "forward",
     "input_grad",
@@ -70,7 +79,9 @@ def test_illegal_is_exit_3_and_named(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_plan_document(capsys: pytest.CaptureFixture[str]) -> None:
-    found = document(capsys, "plan", "llama-3.1-8b", "dgx-h100", "--devices", "16", "--global-batch", "64", "--top", "3")
+    found = document(
+        capsys, "plan", "llama-3.1-8b", "dgx-h100", "--devices", "16", "--global-batch", "64", "--top", "3"
+    )
     assert found["strategies_total"] >= found["strategies_legal"] >= found["strategies_fitting"] > 0
     assert len(found["top"]) == 3
     assert found["best"]["step_time_s"] == found["top"][0]["step_time_s"]
@@ -188,5 +199,7 @@ def test_process_exit_codes_and_streams() -> None:
     command = [sys.executable, "-c", "from tradespace.cli import main; main()"]
     bad = subprocess.run([*command, "show", "nothing"], capture_output=True, text=True, env=environment, check=False)
     assert (bad.returncode, bad.stdout) == (2, "")
-    good = subprocess.run([*command, "params", "gpt3-175b"], capture_output=True, text=True, env=environment, check=False)
+    good = subprocess.run(
+        [*command, "params", "gpt3-175b"], capture_output=True, text=True, env=environment, check=False
+    )
     assert (good.returncode, good.stderr) == (0, "")

@@ -196,7 +196,9 @@ def replay(
     system: Path,
     memory: Path | None = None,
     comm_groups: Path | None = None,
-    reading: Annotated[Literal["native", "converter"], Parameter(help="How a version-1 text workload is read.")] = "native",
+    reading: Annotated[
+        Literal["native", "converter"], Parameter(help="How a version-1 text workload is read.")
+    ] = "native",
     format: Shown = "json",
 ) -> int:
     """Replay Chakra traces (NAME.RANK.et) or a text workload as ASTRA-sim's analytical backend does."""

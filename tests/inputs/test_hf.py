@@ -14,7 +14,7 @@ from tradespace.errors import InputError
 from tradespace.inputs import load
 from tradespace.inputs.hf import FAMILIES, NOT_YET, TEXT_ONLY, from_config
 from tradespace.inputs.hf_config import PARALLEL as PARALLEL_NOTE
-from tradespace.inputs.hf_dense import WINDOWED as WINDOW_NOTE
+from tradespace.inputs.hf_config import WINDOWED as WINDOW_NOTE
 from tradespace.workload.count import parameters
 
 ROOT = Path(__file__).parents[2]
@@ -124,6 +124,8 @@ def test_fields(name: str) -> None:
         (small("starcoder2", use_bias=False), {"qkv_bias": 0, "out_bias": 0, "mlp_bias": 0}),
         (small("smollm3"), {"kv_heads": 4, "tied": 1}),
         (small("glm4"), {"kv_heads": 2, "head_dim": 128, "norms": 4, "qkv_bias": 1, "out_bias": 0}),
+        (small("glm"), {"kv_heads": 2, "head_dim": 128, "norms": 2, "qkv_bias": 1, "out_bias": 0}),
+        (small("seed_oss", attention_out_bias=True), {"kv_heads": 8, "head_dim": 128, "qkv_bias": 1, "out_bias": 1}),
         (small("cohere"), {"norms": 1, "norm_vectors": 1, "tied": 1, "qk_norm_full": 0}),
         (small("cohere", use_qk_norm=True), {"qk_norm_full": 1}),
         (small("olmo"), {"norm_vectors": 0, "kv_heads": 8}),
@@ -138,6 +140,8 @@ def test_fields(name: str) -> None:
         (small("gpt2", n_positions=64, n_inner=100), {"ffn": 100, "positions": 64}),
         (small("gpt_bigcode", n_positions=64), {"kv_heads": 1, "positions": 64, "ffn": 2048}),
         (small("gpt_bigcode", n_positions=64, multi_query=False), {"kv_heads": 8}),
+        (small("gpt_neo", num_layers=4, num_heads=8, max_position_embeddings=64), {"qkv_bias": 0, "out_bias": 1}),
+        (small("mpt", d_model=512), {"ffn": 2048, "norm_vectors": 1, "mlp_bias": 0, "rotary": 0, "tied": 1}),
         (small("gptj"), {"norms": 1, "head_bias": 1, "tied": 0, "qkv_bias": 0, "mlp_bias": 1, "positions": 0}),
     ],
 )
@@ -145,6 +149,80 @@ def test_defaults_are_those_of_the_public_class(table: dict[str, object], fields
     """Read off the transformers classes' own defaults."""
     built = from_config(table, "config.json")
     assert {field: getattr(built, field) for field in fields} == fields
+
+
+HUB = {  # public sizes, and the totals of the weight files as recalled from the hub's pages (not read again)
+    "mosaicml/mpt-7b": (
+        {"model_type": "mpt", "d_model": 4096, "n_heads": 32, "n_layers": 32, "vocab_size": 50432},
+        6_649_286_656,
+    ),
+    "EleutherAI/gpt-neo-1.3B": (
+        {
+            "model_type": "gpt_neo",
+            "hidden_size": 2048,
+            "num_heads": 16,
+            "num_layers": 24,
+            "vocab_size": 50257,
+            "max_position_embeddings": 2048,
+        },
+        1_315_575_808,
+    ),
+    "EleutherAI/gpt-j-6b": (
+        {"model_type": "gptj", "n_embd": 4096, "n_head": 16, "n_layer": 28, "vocab_size": 50400},
+        6_050_882_784,
+    ),
+    "bigcode/starcoder": (
+        {
+            "model_type": "gpt_bigcode",
+            "n_embd": 6144,
+            "n_head": 48,
+            "n_inner": 24576,
+            "n_layer": 40,
+            "n_positions": 8192,
+            "vocab_size": 49152,
+        },
+        15_517_456_384,
+    ),
+    "zai-org/glm-4-9b-chat-hf": (
+        {
+            "model_type": "glm",
+            "hidden_size": 4096,
+            "intermediate_size": 13696,
+            "num_attention_heads": 32,
+            "num_hidden_layers": 40,
+            "vocab_size": 151552,
+        },
+        9_399_951_360,
+    ),
+    "CohereLabs/c4ai-command-r-v01": (
+        {
+            "model_type": "cohere",
+            "hidden_size": 8192,
+            "intermediate_size": 22528,
+            "num_attention_heads": 64,
+            "num_hidden_layers": 40,
+            "vocab_size": 256000,
+        },
+        34_980_831_232,
+    ),
+    "stabilityai/stablelm-3b-4e1t": (
+        {
+            "model_type": "stablelm",
+            "hidden_size": 2560,
+            "intermediate_size": 6912,
+            "num_attention_heads": 32,
+            "num_hidden_layers": 32,
+            "vocab_size": 50304,
+        },
+        2_795_443_200,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HUB)
+def test_families_beyond_the_public_set(name: str) -> None:
+    table, published = HUB[name]
+    assert parameters(from_config(table, name)).total == published
 
 
 @pytest.mark.parametrize("key", [*SIZES, "intermediate_size", "model_type"])
@@ -213,6 +291,7 @@ def test_wrong_values(key: str, value: object, words: str) -> None:
         (config("openai-community/gpt2", add_cross_attention=True), "cross-attention (add_cross_attention) is not"),
         (config("facebook/opt-13b", word_embed_proj_dim=512), "an embedding narrower than the model"),
         (config("facebook/opt-13b", do_layer_norm_before=False), "OPT with norms after each block"),
+        (small("mpt", no_bias=False), "MPT with biases (no_bias = false) is not modelled yet"),
         (config("microsoft/phi-2 (parallel attn)", qk_layernorm=True), "norms with biases on queries and keys"),
     ],
 )

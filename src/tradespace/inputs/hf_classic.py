@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tradespace.inputs.hf_config import PARALLEL, Config, Family, Fields, Names, attention_bias, base_fields
+from tradespace.inputs.hf_config import PARALLEL, WINDOWED, Config, Family, Fields, Names, attention_bias, base_fields
 
 NEOX = Names()
 GPT = Names(
@@ -31,6 +31,17 @@ FALCON = Names(
     hidden=("hidden_size", "n_embed"),
     heads=("num_attention_heads", "n_head"),
     ffn=("ffn_hidden_size",),
+)
+
+NEO = Names(
+    layers=("num_layers", "num_hidden_layers"),
+    heads=("num_heads", "num_attention_heads"),
+)
+MPT = Names(
+    layers=("n_layers", "num_hidden_layers"),
+    hidden=("d_model", "hidden_size"),
+    heads=("n_heads", "num_attention_heads"),
+    positions=("max_seq_len",),
 )
 
 
@@ -66,6 +77,21 @@ def gpt_neox(config: Config) -> Fields:
     ffn = config.size("ffn", NEOX.ffn)
     biases = attention_bias(config, default=True)
     return _classic(config, NEOX, tied=False, rotary=1.0, notes=notes, **biases) | {"ffn": ffn}
+
+
+def gpt_neo(config: Config) -> Fields:
+    """GPT-Neo: learned positions, no biases on queries, keys and values; every second layer has a window of 256."""
+    positions = config.size("positions", NEO.positions)
+    return _classic(config, NEO, positions=positions, qkv_bias=0.0, notes=(WINDOWED,))
+
+
+def mpt(config: Config) -> Fields:
+    """MPT: no biases, no shift in the norms, ALiBi; the MLP's width is expansion_ratio x hidden."""
+    if not config.switch("no_bias", True):
+        raise config.refuse("MPT with biases (no_bias = false) is")
+    bare: Fields = {"qkv_bias": 0.0, "out_bias": 0.0, "mlp_bias": 0.0, "norm_vectors": 1.0}
+    fields = _classic(config, MPT, **bare)
+    return fields | {"ffn": config.optional("ffn", ("expansion_ratio",), 4.0) * fields["hidden"]}
 
 
 def opt(config: Config) -> Fields:
@@ -114,7 +140,9 @@ CLASSIC: Mapping[str, Family] = {
     "falcon": falcon,
     "gpt2": gpt2,
     "gpt_bigcode": gpt_bigcode,
+    "gpt_neo": gpt_neo,
     "gpt_neox": gpt_neox,
     "gptj": gptj,
+    "mpt": mpt,
     "opt": opt,
 }

@@ -97,6 +97,7 @@ def _said(value: object) -> str:
 
 Fields = dict[str, Any]
 Family = Callable[[Config], Fields]
+WINDOWED = "attention windows (sliding attention) are counted as full causal attention"
 PARALLEL = "attention and MLP read the same input in this family; they are timed one after the other"
 
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tradespace.inputs.hf_config import PARALLEL, Config, Family, Fields, Names, attention_bias, base_fields
+from tradespace.inputs.hf_config import PARALLEL, WINDOWED, Config, Family, Fields, Names, attention_bias, base_fields
 
 NAMES = Names()
-WINDOWED = "attention windows (sliding attention) are counted as full causal attention"
 
 
 def _grouped(
@@ -48,7 +47,7 @@ def smollm3(config: Config) -> Fields:
 
 
 def mistral(config: Config) -> Fields:
-    """Mistral: 8 key/value heads and a window unless stated."""
+    """Mistral and Ministral: 8 key/value heads and a window unless stated."""
     return _grouped(config, kv_heads=8.0, **_windowed(config, preset=True))
 
 
@@ -133,10 +132,24 @@ def cohere2(config: Config) -> Fields:
     return fields | attention_bias(config)
 
 
+def glm(config: Config) -> Fields:
+    """GLM-4 9B: biases on queries, keys and values, 2 key/value heads of width 128 unless stated."""
+    return _grouped(config, kv_heads=2.0, head_dim=128.0, qkv_bias=config.switch("attention_bias", True))
+
+
 def glm4(config: Config) -> Fields:
-    """GLM-4 (0414): norms before and after attention and MLP, biases on queries, keys and values."""
-    bias = config.switch("attention_bias", True)
-    return _grouped(config, kv_heads=2.0, head_dim=128.0, norms=4.0, qkv_bias=bias)
+    """GLM-4 (0414): GLM-4 9B with norms before and after attention and MLP."""
+    return glm(config) | {"norms": 4.0}
+
+
+def seed_oss(config: Config) -> Fields:
+    """Seed-OSS: biases on queries, keys and values, and on the output projection under a switch of its own."""
+    biases: Fields = {
+        "qkv_bias": config.switch("attention_bias", True),
+        "out_bias": config.switch("attention_out_bias", False),
+        "mlp_bias": config.switch("mlp_bias", False),
+    }
+    return _grouped(config, kv_heads=8.0, head_dim=128.0, **biases)
 
 
 def stablelm(config: Config) -> Fields:
@@ -156,9 +169,11 @@ GROUPED: Mapping[str, Family] = {
     "gemma": gemma,
     "gemma2": gemma2,
     "gemma3_text": gemma3,
+    "glm": glm,
     "glm4": glm4,
     "granite": llama,
     "llama": llama,
+    "ministral": mistral,
     "mistral": mistral,
     "nemotron": nemotron,
     "olmo": olmo,
@@ -173,6 +188,7 @@ GROUPED: Mapping[str, Family] = {
     "qwen2_vl_text": qwen2,
     "qwen3": qwen3,
     "qwen3_vl_text": qwen3,
+    "seed_oss": seed_oss,
     "smollm3": smollm3,
     "stablelm": stablelm,
     "starcoder2": starcoder2,

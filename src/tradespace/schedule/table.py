@@ -1,39 +1,43 @@
-"""Provisional table of schedules, replaced by the schedule room's own."""
+"""The table of pipeline schedules: a new schedule is a file with the same functions and a line here."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tradespace.num import Num, maximum, minimum, where
+from tradespace.num import Num
+from tradespace.schedule import gpipe, one_forward_one_backward
+from tradespace.schedule.passes import Order
+from tradespace.schedule.patterns import in_flight_1f1b, in_flight_gpipe
 from tradespace.schedule.stage_times import StageTimes
 
 
 @dataclass(frozen=True)
 class Schedule:
+    """One pipeline schedule: closed forms on open axes, and the order of passes that the timeline runs.
+
+    `makespan(times)`: seconds from the first forward's start to the last backward's end, without data-parallel
+    exchange and optimizer. `in_flight(stage, pipeline, virtual_stages, microbatches)`: microbatches through all layers
+    of the stage whose activations it holds. `order(pipeline, virtual_stages, microbatches)`: each stage's passes.
+    `exact` says where `makespan` equals the timeline.
+
+    >>> SCHEDULES["1f1b"].in_flight(1.0, 4.0, 1.0, 16.0)
+    3.0
+    """
+
     name: str
     makespan: Callable[[StageTimes], Num]
     in_flight: Callable[[Num, Num, Num, Num], Num]
-    sources: tuple[str, ...] = ()
+    order: Callable[[int, int, int], Order]
+    exact: str
+    sources: tuple[str, ...]
 
 
-def _in_flight(i: Num, p: Num, v: Num, mb: Num) -> Num:
-    one = minimum(p - i, mb)
-    inter = minimum((v - 1) * p + 2 * (p - 1 - i) + 1, mb * v) / v
-    return where(v > 1.0, inter, one)
+_1F1B = one_forward_one_backward
 
-
-def _makespan(t: StageTimes) -> Num:
-    v, p, mb = t.virtual_stages, t.pipeline, t.microbatches
-    x = where(p > 1.0, 2 * v * t.p2p, 0.0)
-    tot = [f + b for f, b in zip(t.forward, t.backward, strict=True)]
-    mx = tot[0]
-    for a in tot[1:]:
-        mx = maximum(mx, a)
-    su: Num = 0.0
-    for c, a in zip(t.counts, tot, strict=True):
-        su = su + c * a
-    return mb * (mx + x) + (p - 1) / v * (su / p + x)
-
-
-SCHEDULES: Mapping[str, Schedule] = {n: Schedule(n, _makespan, _in_flight) for n in ("1f1b", "gpipe", "interleaved")}
+SCHEDULES: Mapping[str, Schedule] = {
+    "1f1b": Schedule("1f1b", _1F1B.makespan, in_flight_1f1b, _1F1B.order, _1F1B.EXACT, _1F1B.SOURCES),
+    "gpipe": Schedule("gpipe", gpipe.makespan, in_flight_gpipe, gpipe.order, gpipe.EXACT, gpipe.SOURCES),
+    "interleaved": Schedule("interleaved", _1F1B.makespan, in_flight_1f1b, _1F1B.order, _1F1B.EXACT, _1F1B.SOURCES),
+}
+"""By the name in `Strategy.schedule`. Interleaved is 1F1B with more than one virtual stage."""

@@ -43,18 +43,20 @@ def parameters(model: Model) -> Parameters:
     8030261248
     """
     kinds = whole(model)
-    parts: dict[str, Num] = {"embedding": kinds["embedding"].weights}
+    table = model.vocab * model.hidden
+    parts: dict[str, Num] = {"embedding": table, "positions": model.positions * model.hidden}
+    parts.update({op.name: op.weights for op in kinds["embedding"].operators[1:]})
     for op in kinds["layer"].operators:
         if isinstance(op.weights, float) and op.weights == 0.0:
             continue
         parts[op.name] = model.layers * op.weights
     for op in kinds["head"].operators:
         if op.name == "logits":
-            parts["head"] = op.weights * (1.0 - model.tied)
+            parts["head"] = op.weights - model.tied * table
         elif op.name != "loss":
             parts[op.name] = op.weights
     total = sum(parts.values(), 0.0)
-    return Parameters(total, total, total - parts["embedding"], parts)
+    return Parameters(total, total, total - table, parts)
 
 
 def flops_per_token(model: Model) -> Num:

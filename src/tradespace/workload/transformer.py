@@ -231,6 +231,7 @@ def mlp(model: Model, strategy: Strategy, size: Local) -> tuple[Operator, ...]:
 def embedding(model: Model, strategy: Strategy, size: Local) -> tuple[Operator, ...]:
     """Token (and learned position) look-up, split over the vocabulary, summed over the tensor group."""
     mask = size.held * (strategy.precision.mask / strategy.precision.value) if strategy.profile.dropout else 0.0
+    norm = (_norm("embedding_norm", model, strategy, size),) if model.embedding_norm else ()
     return (
         Operator(
             "embedding",
@@ -241,6 +242,7 @@ def embedding(model: Model, strategy: Strategy, size: Local) -> tuple[Operator, 
             weights=size.vocab * model.hidden + model.positions * model.hidden,
             saved=mask,
         ),
+        *norm,
     )
 
 
@@ -250,6 +252,7 @@ def head(model: Model, strategy: Strategy, size: Local) -> tuple[Operator, ...]:
     logits = gemm_operator(
         "logits",
         Gemm.of(size.tokens, model.hidden, size.vocab),
+        bias=model.head_bias * size.vocab,
         saved=size.held,
         before=size.enter,
         after_back=size.leave,
