@@ -59,13 +59,15 @@ def where(condition: Bool, a: Num, b: Num) -> Num:
 
 
 def at_least(a: Num, threshold: float) -> Num:
-    """1.0 where the whole number `a` is at least the whole `threshold`, else 0.0.
+    """1.0 where the whole number `a` >= 0 is at least the whole `threshold` >= 1, else 0.0.
 
     A product with this mask costs one operation; a condition and `where` cost ten on a flat list of candidates.
 
     >>> at_least(2.0, 2.0), at_least(1.0, 2.0)
     (1.0, 0.0)
     """
+    if threshold == 1.0:
+        return minimum(a, 1.0)
     return minimum(maximum(a - (threshold - 1.0), 0.0), 1.0)
 
 

@@ -48,15 +48,12 @@ def predict(model: Model, cluster: Cluster, strategy: Strategy) -> Step:
     memory = footprints(model, blocks, stages, strategy, shard, microbatches, schedule.in_flight)
     held = worst([part.parameters for part in memory.values()])
 
-    p2p = transfer(strategy, prices, blocks["layer"].boundary)
+    p2p = transfer(strategy, prices, blocks["layer"].volume)
     pipeline = stage_times(times, stages, strategy, microbatches, p2p)
-    busy = busy_parts(times, strategy, model.layers, microbatches, p2p)
-    busy["exposed_data"] = data_exchange(strategy, cluster, groups, blocks, times, model.layers, held, shard, pipeline)
-    busy["optimizer"] = optimizer_time(strategy, held, shard, speed.memory)
-    fixed = busy["exposed_data"] + busy["optimizer"] + profile.step_fixed
-    worked = schedule.makespan(pipeline) + fixed
+    exchange = data_exchange(strategy, cluster, groups, blocks, times, model.layers, held, shard, pipeline)
+    update = optimizer_time(strategy, held, shard, speed.memory)
+    worked = schedule.makespan(pipeline) + (exchange + (update + profile.step_fixed))
     jitter = profile.jitter * log2(maximum(cluster.devices / 8.0, 1.0))
-    busy["other"] = busy["other"] + worked * jitter + profile.step_fixed
 
     count = parameters(model)
     flops = flops_per_token(model) * (strategy.global_batch * model.seq)
@@ -65,7 +62,10 @@ def predict(model: Model, cluster: Cluster, strategy: Strategy) -> Step:
         cluster=cluster,
         strategy=strategy,
         step_time=worked * (1.0 + jitter),
-        busy=busy,
+        jitter=jitter,
+        once={"exposed_data": exchange, "optimizer": update, "other": profile.step_fixed},
+        per_microbatch=busy_parts(times),
+        p2p=p2p,
         kernels={kind: block.kernels for kind, block in times.items()},
         stages={name: part.parts for name, part in memory.items()},
         memory_total=worst([part.total for part in memory.values()]),

@@ -34,8 +34,9 @@ TIME_PARTS = (
 class Step:
     """One training step; numbers are floats, or arrays with the open axes of the inputs.
 
-    `busy` are the time parts of the average stage without the bubble, in seconds, `kernels`
-    the seconds of each kernel of one microbatch by kind of block; `stages` the memory parts of each
+    `once` are the seconds of parts that come once per step, `per_microbatch` those of one microbatch (in one layer; in
+    embedding and head), `p2p` those of one exposed transfer, `jitter` the relative time that scale adds; `kernels` the
+    seconds of each kernel of one microbatch by kind of block; `stages` the memory parts of each
     class of stage, in bytes; `illegal` names what is wrong with a candidate, True where it applies;
     `recomputed_flops` are those per token of selective and full recomputation.
     """
@@ -44,7 +45,10 @@ class Step:
     cluster: Cluster
     strategy: Strategy
     step_time: Num
-    busy: Mapping[str, Num]
+    jitter: Num
+    once: Mapping[str, Num]
+    per_microbatch: Mapping[str, tuple[Num, tuple[Num, ...]]]
+    p2p: Num
     kernels: Mapping[str, tuple[tuple[str, Num], ...]]
     stages: Mapping[str, Mapping[str, Num]]
     memory_total: Num
@@ -63,10 +67,22 @@ class Step:
         return shape_of(self.step_time, self.memory_total)
 
     @property
+    def busy(self) -> dict[str, Num]:
+        """Seconds of the average stage by part, without the bubble: all stages together over their number."""
+        share = self.microbatches / self.strategy.pipeline
+        found: dict[str, Num] = dict(self.once)
+        for name, (layer, ends) in self.per_microbatch.items():
+            found[name] = found.get(name, 0.0) + (self.model.layers * layer + sum(ends, 0.0)) * share
+        found["exposed_pipeline"] = 2.0 * self.microbatches * self.strategy.virtual_stages * self.p2p
+        found["other"] = found["other"] + self.step_time * (self.jitter / (1.0 + self.jitter))
+        return found
+
+    @property
     def time(self) -> dict[str, Num]:
         """Seconds by part (`TIME_PARTS`), summing to `step_time`; the bubble is what the average stage waits."""
-        parts = {name: self.busy.get(name, 0.0) for name in TIME_PARTS}
-        idle = self.step_time - sum(self.busy.values(), 0.0)
+        busy = self.busy
+        parts = {name: busy.get(name, 0.0) for name in TIME_PARTS}
+        idle = self.step_time - sum(busy.values(), 0.0)
         parts["bubble"] = where(self.strategy.pipeline > 1.0, maximum(idle, 0.0), 0.0)
         return parts
 

@@ -147,13 +147,11 @@ def _host(strategy: Strategy) -> tuple[Num, Num]:
     return eager_f + graphs * (profile.graph_f - eager_f), eager_b + graphs * (profile.graph_b - eager_b)
 
 
-def transfer(strategy: Strategy, prices: Exchanges, boundary: Num) -> Num:
-    """Exposed seconds of one stage-to-stage transfer: 1/tensor of the activation, gathered again without
+def transfer(strategy: Strategy, prices: Exchanges, volume: Num) -> Num:
+    """Exposed seconds of one stage-to-stage transfer of `volume` bytes: 1/tensor of the activation, gathered again without
     sequence parallelism (Narayanan et al. 2021, section 4.1: scatter/gather)."""
     profile = strategy.profile
     network, spans = prices.cluster.network, prices.layout.spans
-    share = strategy.sequence_parallel
-    volume = boundary * (1.0 - share + share * strategy.tensor)
     sent = transfer_time(network, spans["pipeline"], volume / strategy.tensor, profile.p2p_latency)
     gathered = prices.time(Exchange("all_gather", "tensor", volume)) * (1.0 - strategy.sequence_parallel)
     hidden = at_least(strategy.virtual_stages, 2.0) * (profile.hide_p2p * strategy.overlap.pipeline)
@@ -187,24 +185,17 @@ def stage_times(
     )
 
 
-def busy_parts(
-    times: dict[str, BlockTimes], strategy: Strategy, layers: Num, microbatches: Num, p2p: Num
-) -> dict[str, Num]:
-    """Seconds per step that the average stage is busy, by part (`step.TIME_PARTS`); all stages together / stages."""
+def busy_parts(times: dict[str, BlockTimes]) -> dict[str, tuple[Num, tuple[Num, ...]]]:
+    """Seconds of one microbatch by part of the step, in one layer, and in embedding and head."""
     layer, embedding, head = times["layer"], times["embedding"], times["head"]
-    share = microbatches / strategy.pipeline
-
-    def whole(part: str) -> Num:
-        ends: Num = getattr(embedding, part) + getattr(head, part)
-        return (layers * getattr(layer, part) + ends) * share
-
-    return {
-        "forward": whole("forward"),
-        "input_grad": whole("input_grad"),
-        "weight_grad": whole("weight_grad"),
-        "recompute": layers * layer.recompute * share,
-        "exposed_tensor": whole("tensor"),
-        "exposed_context": layers * layer.context * share,
-        "exposed_pipeline": 2.0 * microbatches * strategy.virtual_stages * p2p,
-        "other": layers * layer.host * share,
+    parts = {
+        "forward": "forward",
+        "input_grad": "input_grad",
+        "weight_grad": "weight_grad",
+        "exposed_tensor": "tensor",
+        "exposed_context": "context",
     }
+    found = {
+        name: (getattr(layer, part), (getattr(embedding, part), getattr(head, part))) for name, part in parts.items()
+    }
+    return {**found, "recompute": (layer.recompute, ()), "other": (layer.host, ())}

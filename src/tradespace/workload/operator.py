@@ -100,19 +100,20 @@ class Operator:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """The operators of one kind of layer; `weights` = parameters of one such layer on one device, `boundary` = bytes
-    of its input for one microbatch on one device."""
+    """The operators of one kind of layer; `weights` = parameters of one such layer on one device. `volume` = bytes of
+    its input for one microbatch in the tensor group, `boundary` = those that one device holds."""
 
     kind: str
     operators: tuple[Operator, ...]
     weights: Num
     boundary: Num
+    volume: Num
 
     @staticmethod
-    def of(kind: str, operators: tuple[Operator, ...], boundary: Num = 0.0) -> Block:
+    def of(kind: str, operators: tuple[Operator, ...], boundary: Num = 0.0, volume: Num = 0.0) -> Block:
         """A block from its operators; their parameters are added up once."""
         held = [op.weights for op in operators if not (isinstance(op.weights, float) and op.weights == 0.0)]
-        return Block(kind, operators, total(held), boundary)
+        return Block(kind, operators, total(held), boundary, volume)
 
 
 def total(values: Sequence[Num]) -> Num:

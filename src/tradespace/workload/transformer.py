@@ -74,7 +74,7 @@ def blocks(model: Model, strategy: Strategy) -> dict[str, Block]:
     size = local_sizes(model, strategy)
     layer = (*attention(model, strategy, size), *mlp(model, strategy, size))
     return {
-        "layer": Block.of("layer", layer, size.held),
+        "layer": Block.of("layer", layer, size.held, size.volume),
         "embedding": Block.of("embedding", embedding(model, strategy, size)),
         "head": Block.of("head", head(model, strategy, size)),
     }
