@@ -15,6 +15,10 @@ class InputError(ValueError):
     tradespace.errors.InputError: strategy: tensor = 0, but a degree is at least 1
     """
 
+    def __init__(self, message: str) -> None:
+        # Names from files may hold line breaks; the sentence stays on one line.
+        super().__init__(" ".join(message.split()))
+
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint that ends an error about an unknown name: the nearest known one, or all of a few.

@@ -122,7 +122,8 @@ def space_of(model: Model, cluster: Cluster, base: Strategy, fixed: Mapping[str,
         for extra in (0.0, 1.0, 2.0):
             for d in divisors(layers + extra):
                 chunked |= {d / p for p in pipelines if p > 1 and d % p == 0 and chunks_fit(layers, p, d / p)}
-    base = replace(base, **{name: value for name, value in fixed.items() if name != "data"})
+    changes: dict[str, Any] = {name: value for name, value in fixed.items() if name != "data"}
+    base = replace(base, **changes)
     axes = [Axis.linked("degrees", triples)]
     options: dict[str, Sequence[float]] = {
         "virtual_stages": sorted(chunked),

@@ -30,8 +30,8 @@ class Ranks:
     def of(count: Num, byte_time: Num) -> Ranks:
         """Ranks from their number and the dim's seconds per byte: each sends (n - 1)/n of a tensor.
 
-        >>> Ranks.of(4.0, 1e-9).wire
-        7.5e-10
+        >>> Ranks.of(4.0, 2.0).wire
+        1.5
         """
         wire = (count - 1.0) / count * byte_time
         return Ranks(count, whole(count), wire, isinstance(count, float) and count == 1.0)

@@ -25,7 +25,7 @@ class Kind(NamedTuple):
     pass takes hold of a chunk's activations when it starts, -1 where it lets go of them when it ends.
     """
 
-    after: str
+    after: str | None
     step: int
     turn: str | None
     held: int

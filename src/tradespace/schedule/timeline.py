@@ -108,17 +108,18 @@ def evaluate(order: Order, durations: Mapping[str, Sequence[float]], latency: fl
     home = {chunk: stage for stage, passes in enumerate(order) for chunk in {p.chunk for p in passes}}
     ends: dict[tuple[str, int, int], float] = {}
     ran: list[list[Event]] = [[] for _ in order]
-    progress = True
-    while progress:
-        progress = False
+    stuck = False
+    while not stuck:
+        stuck = True
         for stage, passes in enumerate(order):
             events = ran[stage]
             clock = events[-1].end if events else 0.0
-            for kind, chunk, microbatch in passes[len(events) :]:
+            for index in range(len(events), len(passes)):
+                kind, chunk, microbatch = passes[index]
                 after, step, turn, _ = KINDS[kind]
                 source = chunk + step
                 if not 0 <= source < chunks:
-                    after, source = turn or "", chunk
+                    after, source = turn, chunk
                 start = clock
                 if after:
                     ready = ends.get((after, source, microbatch))
@@ -128,7 +129,7 @@ def evaluate(order: Order, durations: Mapping[str, Sequence[float]], latency: fl
                 clock = start + durations[kind][chunk]
                 ends[kind, chunk, microbatch] = clock
                 events.append(Event(stage, chunk, microbatch, kind, start, clock))
-                progress = True
+                stuck = False
     return _summary(order, ran)
 
 

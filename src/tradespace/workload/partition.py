@@ -27,7 +27,7 @@ def partition(layers: Num, pipeline: Num, head_cost: Num) -> tuple[StageClass, S
     (126 layers on 16 stages: 7, fourteen times 8, 7, as Llama 3 405B was trained: Grattafiori et al. 2024, 3.3.2).
 
     >>> [(int(c.count), int(c.layers)) for c in partition(126.0, 16.0, 0.0)]
-    [(1, 7), (14, 8), (0, 7), (1, 7)]
+    [(1, 7), (14, 8), (0, 0), (1, 7)]
     """
     several = at_least(pipeline, 2.0)
     extra = several * minimum(head_cost, floor(layers / pipeline))
