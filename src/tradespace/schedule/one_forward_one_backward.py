@@ -8,9 +8,9 @@ from tradespace.schedule.passes import Order, Pass, alternate
 from tradespace.schedule.stage_times import StageTimes, transfer_per_pass
 
 EXACT = (
-    "even stages; or a last stage with the longest forward and the longest backward (interleaved: other stages at least "
-    "half as long, forward and backward within a factor 4 of one another); or, not interleaved and m >= p, "
-    "no stage's forward + backward shorter than the longest single pass; interleaved: m a multiple of p"
+    "even stages; or a last stage with the longest forward and the longest backward (interleaved: others at least half "
+    "as long, forward and backward within a factor 4 of one another); or, not interleaved and m >= p, no stage's "
+    "forward + backward shorter than the longest single pass; always: m a multiple of p where interleaved"
 )
 SOURCES = ("Narayanan et al. 2021, arXiv 2104.04473, section 2.2", "Megatron-LM, pipeline_parallel/schedules.py")
 
@@ -18,42 +18,45 @@ SOURCES = ("Narayanan et al. 2021, arXiv 2104.04473, section 2.2", "Megatron-LM,
 def makespan(times: StageTimes) -> Num:
     """Seconds from the first forward's start to the last backward's end; `virtual_stages` may hold 1 and more.
 
-    With c = f + b of a stage: max over stages k of (m c_k + (sum of all c - q_k) / v). Stage k works for m c_k; the
-    rest is what it waits: for the stages before it twice (fill and drain), and behind it once more than its own work
-    hides there. With p - 1 - k stages behind, which take S together, it waits 2 S - (p - 1 - k) c_k for them, at least 0
-    and at most S, so q_k = c_k + clip((p - 1 - k) c_k - S, 0, S). These are lengths of paths through the schedule when
-    v = 1 and m >= p, so the form is then never above the timeline. Even stages give (m + (p - 1) / v) c (Narayanan et
-    al. 2021, section 2.2). Where it is exact: `EXACT`; elsewhere tests/schedule states bounds. Within a class the last
-    stage is the one that waits longest, and the heavier middle stages, if any, outweigh the lighter ones.
+    The largest over stages k of m c_k + w_k / v, with c = f + b of a stage: stage k works for m c_k and waits for the
+    others. The stages before it (B seconds of one microbatch together) fill and drain; of those behind it (n stages,
+    A seconds), fill and drain twice but its own work hides one pass for each of them:
+    w_k = B + clip(2 A - n c_k, 0, A). When v = 1 and m >= p, B + 2 A - n c_k is the length of a path through the
+    passes, so the timeline is never shorter. Even stages give (m + (p - 1) / v) c (Narayanan et al. 2021, section
+    2.2); that expression for uneven stages is derived here, not published, and the timeline checks it. Where it is
+    exact: `EXACT`; tests/schedule holds the bounds elsewhere.
 
-    The expression for uneven stages is derived here, not published; the timeline checks it. When interleaved, with m
-    no multiple of p, it is an extrapolation: Megatron-LM refuses that and `order` does too.
+    Within a class the last stage waits longest; the heavier middle class outweighs the lighter one where it exists.
+    Transfers lengthen every c by 2 v p2p, which makes 2 p2p (m v + p - 1) together. Interleaved with m no multiple of
+    p no schedule exists (`order` raises, `workload.legality` marks it); the value is the same expression.
 
     >>> makespan(StageTimes((1.0, 2.0, 0.0, 1.0), (1.0, 1.0, 0.0, 1.0), (2.0, 2.0, 0.0, 2.0), 0.0, 4.0, 1.0, 8.0))
     33.0
-    >>> makespan(StageTimes((1.0, 2.0, 0.0, 1.0), (1.0, 1.0, 0.0, 1.0), (2.0, 2.0, 0.0, 2.0), 0.0, 4.0, 3.0, 8.0))
-    27.0
+    >>> makespan(StageTimes((1.0, 2.0, 0.0, 1.0), (1.0, 1.0, 0.0, 1.0), (2.0, 2.0, 0.0, 2.0), 0.0, 4.0, 2.0, 8.0))
+    28.5
     """
-    chunks, microbatches = times.virtual_stages, times.microbatches
+    microbatches, one_chunk = times.microbatches, 1.0 / times.virtual_stages
     first, heavy, light, last = (f + b for f, b in zip(times.forward, times.backward, strict=True))
-    one, num_heavy, num_light, num_last = times.counts
+    _, num_heavy, num_light, num_last = times.counts
     middle = maximum(heavy, light)
-    # Where no heavier stages exist, the first lighter one stands for its class: its like behind it cancel in q.
+    # Without heavier stages the first lighter one stands for its class: its like behind it leave 2 A - n c + B alike.
     after_middle = num_light * light + num_last * last
     after_first = num_heavy * heavy + after_middle
-    total = one * first + after_first
-    slowest = maximum(
-        microbatches * first - _unhidden(first, times.pipeline - 1.0, after_first) / chunks,
-        microbatches * middle - _unhidden(middle, num_light + num_last, after_middle) / chunks,
+    total = first + after_first
+    wait_first = _clip(2.0 * after_first - (times.pipeline - 1.0) * first, after_first)
+    wait_middle = (total - middle - after_middle) + _clip(
+        2.0 * after_middle - (num_light + num_last) * middle, after_middle
     )
-    slowest = maximum(slowest, microbatches * last - last / chunks)
-    transfers = (2.0 * transfer_per_pass(times)) * (microbatches * chunks + (times.pipeline - 1.0))
-    return slowest + total / chunks + transfers
+    longest = maximum(
+        maximum(microbatches * first + wait_first * one_chunk, microbatches * middle + wait_middle * one_chunk),
+        microbatches * last + (total - last) * one_chunk,
+    )
+    return longest + (2.0 * transfer_per_pass(times)) * (microbatches * times.virtual_stages + (times.pipeline - 1.0))
 
 
-def _unhidden(own: Num, behind: Num, after: Num) -> Num:
-    """q_k of a stage of `own` seconds with `behind` stages behind it, which take `after` seconds together."""
-    return own + maximum(minimum(behind * own - after, after), 0.0)
+def _clip(wait: Num, most: Num) -> Num:
+    """`wait`, but at least 0 and at most `most`."""
+    return minimum(maximum(wait, 0.0), most)
 
 
 def order(pipeline: int, virtual_stages: int, microbatches: int) -> Order:

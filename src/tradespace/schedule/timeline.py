@@ -64,7 +64,11 @@ def timeline(
             f"timeline: durations of {sorted(lengths)} chunks, but each kind of pass needs one per chunk, "
             f"a multiple of pipeline = {pipeline}"
         )
-    return evaluate(SCHEDULES[schedule].order(pipeline, chunks // pipeline, microbatches), durations, latency)
+    order = SCHEDULES[schedule].order(pipeline, chunks // pipeline, microbatches)
+    missing = {one.kind for one in order[0]} - durations.keys()
+    if missing:
+        raise InputError(f"timeline: no durations of '{min(missing)}', but {schedule} runs such passes")
+    return evaluate(order, durations, latency)
 
 
 def timeline_of(schedule: str, times: StageTimes, latency: float = 0.0) -> Timeline:
