@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -32,7 +33,7 @@ def test_every_pass_runs_once_and_after_its_inputs(name: str, p: int, v: int, m:
             assert event.start >= found["forward", chunk, microbatch].end
     for stage in range(p):
         own = [event for event in ran.events if event.stage == stage]
-        assert all(a.end <= b.start for a, b in zip(own, own[1:], strict=False))
+        assert all(a.end <= b.start for a, b in pairwise(own))
         assert ran.busy[stage] == pytest.approx(sum(e.end - e.start for e in own))
         assert ran.bubble[stage] == pytest.approx(ran.makespan - ran.busy[stage])
     assert ran.makespan == max(event.end for event in ran.events)
@@ -66,7 +67,8 @@ def test_interleaved_order_of_megatron() -> None:
 
 
 def zero_bubble_h1(p: int, m: int) -> Order:
-    """Qi et al. 2023, section 2.2: 1F1B with the weight gradients split off, i of them put off on stage i."""
+    """Qi et al. 2023 (arXiv 2401.10241), section 2.1: 1F1B with the weight gradients split off, i of
+    them put off on stage i, so that every stage holds as many microbatches."""
     stages: Order = []
     for i in range(p):
         warmup = min(p - 1 - i, m)
@@ -83,13 +85,15 @@ def zero_bubble_h1(p: int, m: int) -> Order:
 
 @pytest.mark.parametrize(("p", "m"), [(2, 4), (4, 8), (8, 24)])
 def test_split_backward_reaches_the_bubble_of_zero_bubble_h1(p: int, m: int) -> None:
-    """arXiv 2401.10241, table 1: 1F1B idles (p - 1)(F + B + W), ZB-H1 (p - 1)(F + B - W), both hold p microbatches."""
+    """arXiv 2401.10241, sections 2.1 and 2.3: 1F1B idles (p - 1)(F + B + W), ZB-H1 (p - 1)(F + B - W), a third of it
+    with equal passes; both hold p microbatches at most."""
     one = [1.0] * p
     split = evaluate(zero_bubble_h1(p, m), {"forward": one, "input_grad": one, "weight_grad": one})
     whole = timeline("1f1b", {"forward": one, "backward": [2.0] * p}, p, m)
     assert split.makespan == 3.0 * m + (p - 1) * 1.0
     assert whole.makespan == 3.0 * m + (p - 1) * 3.0
-    assert max(split.live) == max(whole.live) == p
+    assert split.live == (p,) * p
+    assert max(whole.live) == p
 
 
 def test_latency_of_one_microbatch() -> None:

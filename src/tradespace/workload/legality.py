@@ -15,7 +15,7 @@ REASONS = {
     "ffn": "the MLP width is no multiple of the tensor degree",
     "sequence": "the sequence does not split over context (in two halves each) and tensor ranks",
     "layers": "the layers do not spread over the stages, or not evenly over the chunks of an interleaved schedule",
-    "virtual_stages": "virtual stages need a pipeline, and as many microbatches as stages in whole groups",
+    "virtual_stages": "virtual stages need a 1F1B pipeline and microbatches in whole groups of as many as there are stages",
     "sequence_parallel": "sequence parallelism needs a tensor degree above 1",
     "shard": "the shard group does not divide the data-parallel ranks",
 }
@@ -29,6 +29,8 @@ def illegal(model: Model, strategy: Strategy, data: Num, microbatches: Num) -> d
     shares = either(is_multiple(model.kv_heads, tensor), is_multiple(tensor, model.kv_heads))
     interleaved = strategy.virtual_stages > 1.0
     groups = both(pipeline > 1.0, is_multiple(microbatches, pipeline))
+    if strategy.schedule == "gpipe":
+        groups = False
     group_size = where(strategy.shard > 0.0, strategy.shard, data * context)
     return {
         "devices": negate(whole_data),

@@ -1,0 +1,113 @@
+"""Tables of results for a terminal of 80 columns, as rows, and as HTML for notebooks."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Group
+from rich.table import Table
+
+from tradespace.explore.plan import Plan
+from tradespace.step import Step
+from tradespace.views.documents import ladder, scalar, step_document, strategy_text
+
+GIB = 2**30
+
+
+def step_table(step: Step) -> Group:
+    document = step_document(step)
+    head = (
+        f"{step.model.name} on {document['devices']} x {step.cluster.device.name}, {strategy_text(step)}\n"
+        f"{document['step_time_s']:.4g} s per step (80 % band {document['low']:.4g} to {document['high']:.4g} s), "
+        f"{document['tokens_per_s_per_device']:,.0f} tokens/s per device, MFU {document['mfu']:.1%}: {document['verdict']}"
+    )
+    time = Table(box=None, pad_edge=False)
+    for name in ("time", "seconds", "share"):
+        time.add_column(name, justify="left" if name == "time" else "right")
+    for name, seconds in document["time"].items():
+        if seconds:
+            time.add_row(name, f"{seconds:.4g}", f"{seconds / document['step_time_s']:.1%}")
+    memory = Table(box=None, pad_edge=False)
+    for name in (f"memory, {document['stage']} stage", "GB", "GiB"):
+        memory.add_column(name, justify="right" if name in ("GB", "GiB") else "left")
+    for name, size in {**document["memory"], "capacity": document["capacity"]}.items():
+        if size:
+            memory.add_row(name, f"{size / 1e9:.2f}", f"{size / GIB:.2f}")
+    return Group(head, "", time, "", memory, "", *document["reasons"])
+
+
+def ladder_table(step: Step) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for name in ("from ideal to predicted", "seconds", "total"):
+        table.add_column(name, justify="left" if name.startswith("from") else "right")
+    for rung in ladder(step):
+        table.add_row(rung["rung"], f"{rung['seconds']:.4g}", f"{rung['total']:.4g}")
+    return table
+
+
+def plan_table(plan: Plan) -> Group:
+    counts = f"{plan.total:,} strategies, {plan.legal:,} legal, {plan.fitting:,} fit, searched in {plan.seconds:.2f} s"
+    if not plan.top:
+        return Group(counts, "nothing fits", *plan.fixes)
+    table = Table(box=None, pad_edge=False)
+    for name in ("#", "strategy", "step s", "tok/s/dev", "MFU", "GB"):
+        table.add_column(name, justify="left" if name == "strategy" else "right")
+    for rank, (step, loss) in enumerate(zip(plan.top, plan.losses, strict=True), 1):
+        document = step_document(step)
+        table.add_row(
+            str(rank),
+            strategy_text(step) + (f"\n{loss}" if loss else ""),
+            f"{document['step_time_s']:.4g}",
+            f"{document['tokens_per_s_per_device']:,.0f}",
+            f"{document['mfu']:.1%}",
+            f"{document['memory']['total'] / 1e9:.1f}",
+        )
+    return Group(counts, table)
+
+
+def parameters_table(document: dict[str, Any]) -> Table:
+    table = Table(box=None, pad_edge=False, title=document["model"])
+    table.add_column("part")
+    table.add_column("parameters", justify="right")
+    for name, count in document["parts"].items():
+        table.add_row(name, f"{count:,}")
+    for name in ("total", "active", "active_excl_input_embedding"):
+        table.add_row(name, f"{document[name]:,}")
+    return table
+
+
+def rows_of_step(step: Step) -> list[dict[str, Any]]:
+    document = step_document(step)
+    flat = {k: v for k, v in document.items() if isinstance(v, (int, float, str))}
+    flat |= {f"time_{k}_s": v for k, v in document["time"].items()}
+    return [flat | {f"memory_{k}_bytes": v for k, v in document["memory"].items()}]
+
+
+def rows_of_plan(plan: Plan) -> list[dict[str, Any]]:
+    return [{"strategy": strategy_text(step), **rows_of_step(step)[0]} for step in plan.top]
+
+
+def as_csv(rows: Sequence[dict[str, Any]]) -> str:
+    out = io.StringIO()
+    if rows:
+        writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    return out.getvalue()
+
+
+def as_markdown(rows: Sequence[dict[str, Any]]) -> str:
+    if not rows:
+        return ""
+    names = list(rows[0])
+    lines = [names, ["---"] * len(names), *([str(row[name]) for name in names] for row in rows)]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+def step_html(step: Step) -> str:
+    rows = "".join(f"<tr><td>{html.escape(k)}</td><td>{scalar(v):.4g} s</td></tr>" for k, v in step.time.items())
+    return f"<table><caption>{html.escape(step.model.name)}</caption>{rows}</table>"
