@@ -71,7 +71,7 @@ def predict(
         document["gap"] = documents.gap(step, measured)
     if out is not None:
         _save(step.plot(), out)
-    parts = [tables.step_table(step)]
+    parts: list[Any] = [tables.step_table(step)]
     if explain or measured_step is not None:
         parts.append(tables.ladder_table(step))
     if measured_step is not None:

@@ -148,8 +148,8 @@ def _host(strategy: Strategy) -> tuple[Num, Num]:
 
 
 def transfer(strategy: Strategy, prices: Exchanges, volume: Num) -> Num:
-    """Exposed seconds of one stage-to-stage transfer of `volume` bytes: 1/tensor of the activation, gathered again without
-    sequence parallelism (Narayanan et al. 2021, section 4.1: scatter/gather)."""
+    """Exposed seconds of one stage-to-stage transfer of `volume` bytes: 1/tensor of the activation, gathered again
+    without sequence parallelism (Narayanan et al. 2021, section 4.1: scatter/gather)."""
     profile = strategy.profile
     network, spans = prices.cluster.network, prices.layout.spans
     sent = transfer_time(network, spans["pipeline"], volume / strategy.tensor, profile.p2p_latency)

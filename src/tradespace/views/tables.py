@@ -19,11 +19,13 @@ GIB = 2**30
 
 
 def step_table(step: Step) -> Group:
+    """One candidate: a sentence, time by part (s), memory of the worst stage by part (GB, GiB), what is wrong."""
     document = step_document(step)
     head = (
         f"{step.model.name} on {document['devices']} x {step.cluster.device.name}, {strategy_text(step)}\n"
         f"{document['step_time_s']:.4g} s per step (80 % band {document['low']:.4g} to {document['high']:.4g} s), "
-        f"{document['tokens_per_s_per_device']:,.0f} tokens/s per device, MFU {document['mfu']:.1%}: {document['verdict']}"
+        f"{document['tokens_per_s_per_device']:,.0f} tokens/s per device, MFU {document['mfu']:.1%}: "
+        f"{document['verdict']}"
     )
     time = Table(box=None, pad_edge=False)
     for name in ("time", "seconds", "share"):
@@ -41,6 +43,7 @@ def step_table(step: Step) -> Group:
 
 
 def ladder_table(step: Step) -> Table:
+    """The ladder from the ideal FLOP time to the step, in seconds."""
     table = Table(box=None, pad_edge=False)
     for name in ("from ideal to predicted", "seconds", "total"):
         table.add_column(name, justify="left" if name.startswith("from") else "right")
@@ -50,6 +53,7 @@ def ladder_table(step: Step) -> Table:
 
 
 def plan_table(plan: Plan) -> Group:
+    """The ranked strategies of a plan, or what comes nearest and what would make it fit."""
     counts = f"{plan.total:,} strategies, {plan.legal:,} legal, {plan.fitting:,} fit, searched in {plan.seconds:.2f} s"
     if not plan.top:
         return Group(counts, "nothing fits", *plan.fixes)
@@ -60,7 +64,7 @@ def plan_table(plan: Plan) -> Group:
         document = step_document(step)
         table.add_row(
             str(rank),
-            strategy_text(step) + (f"\n{loss}" if loss else ""),
+            strategy_text(step).replace(",", ", ") + (f"\n{loss}" if loss else ""),
             f"{document['step_time_s']:.4g}",
             f"{document['tokens_per_s_per_device']:,.0f}",
             f"{document['mfu']:.1%}",
@@ -70,6 +74,7 @@ def plan_table(plan: Plan) -> Group:
 
 
 def parameters_table(document: dict[str, Any]) -> Table:
+    """Parameter counts by part, then the totals."""
     table = Table(box=None, pad_edge=False, title=document["model"])
     table.add_column("part")
     table.add_column("parameters", justify="right")
@@ -81,6 +86,7 @@ def parameters_table(document: dict[str, Any]) -> Table:
 
 
 def rows_of_step(step: Step) -> list[dict[str, Any]]:
+    """One flat row of a candidate, units in the keys."""
     document = step_document(step)
     flat = {k: v for k, v in document.items() if isinstance(v, (int, float, str))}
     flat |= {f"time_{k}_s": v for k, v in document["time"].items()}
@@ -88,10 +94,12 @@ def rows_of_step(step: Step) -> list[dict[str, Any]]:
 
 
 def rows_of_plan(plan: Plan) -> list[dict[str, Any]]:
+    """One flat row per ranked strategy."""
     return [{"strategy": strategy_text(step), **rows_of_step(step)[0]} for step in plan.top]
 
 
 def as_csv(rows: Sequence[dict[str, Any]]) -> str:
+    """Rows as CSV with a header."""
     out = io.StringIO()
     if rows:
         writer = csv.DictWriter(out, list(rows[0]), lineterminator="\n")
@@ -101,6 +109,7 @@ def as_csv(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def as_markdown(rows: Sequence[dict[str, Any]]) -> str:
+    """Rows as a Markdown table."""
     if not rows:
         return ""
     names = list(rows[0])
@@ -109,5 +118,15 @@ def as_markdown(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def step_html(step: Step) -> str:
+    """The time parts as an HTML table; names are escaped."""
     rows = "".join(f"<tr><td>{html.escape(k)}</td><td>{scalar(v):.4g} s</td></tr>" for k, v in step.time.items())
     return f"<table><caption>{html.escape(step.model.name)}</caption>{rows}</table>"
+
+
+def plan_html(plan: Plan) -> str:
+    """The ranked strategies as an HTML table."""
+    rows = "".join(
+        f"<tr><td>{html.escape(strategy_text(step))}</td><td>{scalar(step.step_time):.4g} s</td></tr>"
+        for step in plan.top
+    )
+    return f"<table><caption>{html.escape(plan.model.name)}</caption>{rows}</table>"
