@@ -147,7 +147,6 @@ def footprint(
     blocks: dict[str, Block],
     parameters: Num,
     strategy: Strategy,
-    shard: Num,
     in_flight: Num,
     common: Shares,
 ) -> Footprint:
@@ -212,7 +211,7 @@ def footprints(
             continue
         flying = in_flight(stage.index, strategy.pipeline, strategy.virtual_stages, microbatches)
         parameters = stage_parameters(stage, blocks, model.tied, strategy.pipeline)
-        found[stage.name] = footprint(stage, blocks, parameters, strategy, shard, flying, common)
+        found[stage.name] = footprint(stage, blocks, parameters, strategy, flying, common)
     return found
 
 

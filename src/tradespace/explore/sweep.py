@@ -106,7 +106,7 @@ def sweep(
 ) -> Swept:
     """Every candidate of a space; memory is bounded by the block, whatever the size of the space.
 
-    `allowed` drops candidates (a framework's rules), `room` decides which of the legal ones fit; `progress(done, total)`
+    `allowed` drops candidates (a framework's), `room` decides which of the legal ones fit, `progress(done, total)`
     is called after each block. The best are legal, fit and are sorted by the objective, ties by position.
 
     >>> from tradespace.explore.space import Axis

@@ -15,7 +15,7 @@ REASONS = {
     "ffn": "the MLP width is no multiple of the tensor degree",
     "sequence": "the sequence does not split over context (in two halves each) and tensor ranks",
     "layers": "the layers do not spread over the stages, or not evenly over the chunks of an interleaved schedule",
-    "virtual_stages": "virtual stages need a 1F1B pipeline and a number of microbatches that is a multiple of the stages",
+    "virtual_stages": "virtual stages need a 1F1B pipeline and as many microbatches as stages, or a multiple of them",
     "sequence_parallel": "sequence parallelism needs a tensor degree above 1",
     "shard": "the shard group does not divide the data-parallel ranks",
 }
