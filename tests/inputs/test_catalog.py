@@ -19,7 +19,7 @@ CURVES = load.entries("curves")
 
 def test_every_device_with_a_peak_is_there():
     assert sorted(FACTS) == DEVICES
-    assert set(load.entries("devices")) - set(DEVICES) == {"trainium1-core"}
+    assert set(load.entries("devices")) - set(DEVICES) == {"trainium1-core", "h100-sxm-96gb-500w"}
 
 
 def test_a_neuron_core_is_half_a_chip():

@@ -121,18 +121,34 @@ def model_of(row: Row) -> Model:
 
 
 def cluster_of(row: Row) -> Cluster:
-    """The row's devices on the network of its device's system, at the row's own link rates where stated."""
-    systems = _systems()["cluster"]
-    if row["device"] not in systems:
+    """The row's devices on the network of its system, with the row's own rate between nodes.
+
+    Links inside a node are the device's (a row that repeats a simulator's setting is no measurement of them); a switched
+    domain takes the row's size.
+    """
+    found = _system_of(row)
+    base = cluster(found["cluster"])
+    key = found.get("device", row["device"])
+    if base.device.key != key:
+        base = replace(base, device=device(key))
+    *inner, outer = base.network
+    if len(inner) == 1 and inner[0].kind == "switch":
+        inner = [replace(inner[0], size=number(row, "domain_size", float(inner[0].size)))]
+    rate = number(row, "inter_gbps_bytes", float(outer.bandwidth) / 1e9) * 1e9
+    network = (*inner, replace(outer, size=0.0, bandwidth=rate))
+    return replace(base, network=network, devices=number(row, "n_devices"))
+
+
+def _system_of(row: Row) -> dict[str, str]:
+    """The first system rule that matches a row: by source, by device variant, else by device."""
+    systems = _systems()
+    for rule in systems["system"]:
+        in_source = rule.get("source", "") in row.get("source", "")
+        if in_source and rule["device"] == row["device"] and rule.get("variant", "") in row.get("device_variant", ""):
+            return {"cluster": rule["cluster"], "device": rule.get("part", row["device"])}
+    if row["device"] not in systems["cluster"]:
         raise SkipError(f"no system is known for device {row['device']}")
-    base = cluster(systems[row["device"]])
-    if base.device.key != row["device"]:
-        base = replace(base, device=device(row["device"]))
-    inner, outer = base.network[0], base.network[-1]
-    domain = number(row, "domain_size", float(inner.size))
-    inner = replace(inner, size=domain, bandwidth=number(row, "intra_gbps_bytes", float(inner.bandwidth) / 1e9) * 1e9)
-    outer = replace(outer, size=0.0, bandwidth=number(row, "inter_gbps_bytes", float(outer.bandwidth) / 1e9) * 1e9)
-    return replace(base, network=(inner, *base.network[1:-1], outer), devices=number(row, "n_devices"))
+    return {"cluster": systems["cluster"][row["device"]]}
 
 
 def precision_of(row: Row) -> Precision:
