@@ -61,10 +61,19 @@ STRATEGIES = [
 ]
 
 
-@pytest.mark.parametrize("text", STRATEGIES)
+EXPERTS = [
+    ("deepseek-v3", "pp=2,ep=16,etp=1,global_batch=64,recompute=mla_up_proj+moe_act"),
+    ("mixtral-8x7b", "tp=2,ep=4,etp=2,zero=3,global_batch=64,precision=fp8,imbalance=1.25"),
+    ("nemotron-3-nano-30b-a3b", "tp=2,ep=8,etp=1,global_batch=64,recompute=full"),
+    ("t5-11b", "tp=4,pp=2,global_batch=64"),
+    ("vit-base", "global_batch=64"),
+]
+
+
+@pytest.mark.parametrize(("key", "text"), [*(("gpt3-175b", text) for text in STRATEGIES), *EXPERTS])
 @pytest.mark.parametrize(("byte", "second"), [(8.0, 1.0), (1.0, 1024.0), (0.5, 64.0)])
-def test_units_of_every_equation(text: str, byte: float, second: float) -> None:
-    model, cluster = load.model("gpt3-175b"), load.cluster("dgx-h100", devices=64)
+def test_units_of_every_equation(key: str, text: str, byte: float, second: float) -> None:
+    model, cluster = load.model(key), load.cluster("dgx-h100", devices=64)
     strategy = load.strategy(text, cluster=cluster)
     plain = predict(model, cluster, strategy)
     other = predict(model, scaled(cluster, byte, second), scaled(strategy, byte, second))

@@ -178,6 +178,26 @@ def validate(*, data: Path | None = None, format: Shown = "table") -> int:
     return 0
 
 
+@app.command
+def reproduce(
+    name: Annotated[str, Parameter(help="A study; none lists them.")] = "",
+    *,
+    list_: Annotated[bool, Parameter(name="--list", negative="", help="List the studies.")] = False,
+    format: Shown = "table",
+) -> int:
+    """Evaluate a published study's claims again: our value, the interval to reach, the verdict, what it rests on."""
+    from tradespace import studies
+    from tradespace.studies import terminal
+
+    if list_ or not name:
+        found = studies.names()
+        emit(format, found, lambda: found, [terminal.listing(found)])
+        return 0
+    rows = studies.reproduce(name)
+    emit(format, rows, lambda: terminal.flat(rows), [terminal.claims(rows)])
+    return 0
+
+
 @astra_app.command
 def collectives(*, data: Path, format: Shown = "json") -> int:
     """Times of collectives as ASTRA-sim computes them, one per row of a CSV."""

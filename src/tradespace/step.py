@@ -34,10 +34,11 @@ TIME_PARTS = (
 class Step:
     """One training step; numbers are floats, or arrays with the open axes of the inputs.
 
-    `once` are the seconds of parts that come once per step, `per_microbatch` those of one microbatch (in one layer; in
-    embedding and head), `p2p` those of one exposed transfer, `jitter` the relative time that scale adds; `kernels` the
-    seconds of each kernel of one microbatch by kind of block; `stages` the memory parts of each
-    class of stage, in bytes; `illegal` names what is wrong with a candidate, True where it applies;
+    `once` are the seconds of parts that come once per step, `per_microbatch` those of one microbatch (in one layer of a
+    model with one kind; in everything else together), `numbers` how many blocks of each kind there are, `p2p` the
+    seconds of one exposed transfer, `jitter` the relative time that scale adds; `kernels` the seconds of each kernel of
+    one microbatch by kind of block; `stages` the memory parts of each class of stage, in bytes; `illegal` names what is
+    wrong with a candidate, True where it applies;
     `recomputed_flops` are those per token of selective and full recomputation.
     """
 
@@ -48,6 +49,7 @@ class Step:
     jitter: Num
     once: Mapping[str, Num]
     per_microbatch: Mapping[str, tuple[Num, tuple[Num, ...]]]
+    numbers: Mapping[str, Num]
     p2p: Num
     kernels: Mapping[str, tuple[tuple[str, Num], ...]]
     stages: Mapping[str, Mapping[str, Num]]
@@ -126,7 +128,7 @@ class Step:
         share = self.microbatches / self.strategy.pipeline
         found: dict[str, Num] = {}
         for block, kernels in self.kernels.items():
-            times = self.model.layers * share if block == "layer" else share
+            times = self.numbers[block] * share
             for kind, seconds in kernels:
                 found[kind] = found.get(kind, 0.0) + seconds * times
         return found

@@ -311,8 +311,6 @@ def test_a_profile_may_be_a_file_inside_the_notation(pod, tmp_path):
         ("tp=x,global_batch=8", "strategy.tensor: 'x' is not a plain number"),
         ("tp=nan,global_batch=8", "strategy.tensor"),
         ("zero=4,global_batch=8", "strategy.zero: '4' is above"),
-        ("ep=8,global_batch=8", "expert parallelism is not modelled yet"),
-        ("etp=8,global_batch=8", "expert parallelism is not modelled yet"),
         ("offload=optimizer,global_batch=8", "only 'none' is modelled yet"),
         ("schedule=zb-v,global_batch=8", "'zb-v' is not modelled yet"),
         ("schedule=1f1c,global_batch=8", "unknown schedule '1f1c'; did you mean '1f1b'?"),

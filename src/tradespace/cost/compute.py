@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tradespace.cost.traffic import Buffer, Model, traffic_model
 from tradespace.inputs.cluster import AttentionRate, Device, GemmRate
 from tradespace.inputs.strategy import Profile
-from tradespace.num import Memo, Num, ceil, maximum, minimum, sqrt
+from tradespace.num import Memo, Num, ceil, maximum, minimum
 from tradespace.workload.operator import AttentionCore, Gemm, Operator, Work
 
 
@@ -27,25 +28,20 @@ class Rates:
     core: Num  # FLOP/s that attention rates are a share of: 16-bit peak at the sustained clock
     memory: Num  # byte/s of memory-bound kernels
     stream: Num  # seconds per value that GEMMs read or write
-    tile: Num  # side of the square output tile that the on-chip buffer holds, in values
+    traffic: Model
+    buffer: Buffer
     value: Num  # bytes of one value
     cast: Num  # bytes of traffic per quantized operand element
     accumulate: Num
+    small_group: Num  # rows per expert at which grouped GEMMs reach half the rate
     memo: Memo = field(default_factory=Memo)
-
-    def reload(self, side: Num) -> Num:
-        """How often an operand is read again along an output side of this length: max(1, side / tile)."""
-        return self.memo.of(side, "reload", lambda x: maximum(1.0, x / self.tile))
 
 
 PEAKS = {"bf16": "peak", "fp16": "peak", "fp32": "peak_fp32", "fp8": "peak_fp8", "fp4": "peak_fp4"}
 
 
 def rates(device: Device, gemm: str, value: Num, cast: Num, profile: Profile) -> Rates:
-    """Resolve the rates of a device for GEMMs in type `gemm` with `value`-byte activations.
-
-    Tile: three square tiles of t x t values share the buffer, t = sqrt(buffer / (3 value)) (spec of the study, 1.4).
-    """
+    """Resolve the rates of a device for GEMMs in type `gemm` with `value`-byte activations."""
     high = device.gemm["fp32" if gemm == "fp32" else "bf16"]
     low = device.gemm[gemm if gemm in device.gemm else "bf16"]
     high_peak: Num = device.peak_fp32 if gemm == "fp32" else device.peak
@@ -61,10 +57,12 @@ def rates(device: Device, gemm: str, value: Num, cast: Num, profile: Profile) ->
         core=device.peak * device.gemm["bf16"].sustained,
         memory=tier.bandwidth * tier.efficiency,
         stream=value / (tier.bandwidth * tier.efficiency),
-        tile=sqrt(device.on_chip / (3.0 * value)),
+        traffic=traffic_model(profile.traffic),
+        buffer=Buffer.of(device.on_chip, value),
         value=value,
         cast=cast,
         accumulate=profile.accumulate,
+        small_group=profile.small_group,
     )
 
 
@@ -72,18 +70,22 @@ def gemm_time(shape: Gemm, rates: Rates, low: bool) -> Num:
     """max(2mnk / rate (1 + k0/k), traffic / bandwidth) + launch.
 
     The K prologue k0 and the launch time are the device's; tile and wave quantization buys nothing at training
-    shapes (median error over 1,000 measured shapes changes by less than 0.4 points). Traffic is that of
-    output-stationary square tiles in the on-chip buffer: U max(1, n/t) + V max(1, m/t) + W with U = m k, V = k n,
-    W = m n values: each operand is read again for every tile along the other output side.
+    shapes (median error over 1,000 measured shapes changes by less than 0.4 points). Traffic is that of the profile's
+    model (`cost.traffic`).
     """
-    rate, constants, name = (rates.low, rates.low_rate, "low") if low else (rates.high, rates.high_rate, "high")
-    ideal = rates.memo.of(shape.flops, name, lambda flops: flops / rate)
-    product = ideal * rates.memo.of(shape.k, name, lambda k: 1.0 + constants.k0 / k)
-    values = shape.left * rates.reload(shape.n) + shape.right * rates.reload(shape.m) + shape.out
-    stream = values * (
+    product, launch = product_time(shape, rates, low)
+    left, right, out = rates.traffic(shape, rates.buffer)
+    stream = (left + right + out) * (
         rates.stream if isinstance(shape.batch, float) and shape.batch == 1.0 else rates.stream * shape.batch
     )
-    return maximum(product, stream) + constants.launch
+    return maximum(product, stream) + launch
+
+
+def product_time(shape: Gemm, rates: Rates, low: bool) -> tuple[Num, Num]:
+    """Seconds of a product whose operands are at hand, 2mnk / rate (1 + k0/k), and its launch time."""
+    rate, constants, name = (rates.low, rates.low_rate, "low") if low else (rates.high, rates.high_rate, "high")
+    ideal = rates.memo.of(shape.flops, name, lambda flops: flops / rate)
+    return ideal * rates.memo.of(shape.k, name, lambda k: 1.0 + constants.k0 / k), constants.launch
 
 
 def attention_time(core: AttentionCore, rates: Rates, backward: bool) -> Num:
@@ -110,13 +112,26 @@ def phase_time(op: Operator, work: Work, phase: str, rates: Rates) -> Num:
         return attention_time(shape, rates, phase != "forward")
     if op.kind == "score":
         return shape.flops / rates.score
-    low = op.kind == "gemm"
+    grouped = op.kind == "grouped"
+    low = grouped or op.kind == "gemm"
     time = gemm_time(shape, rates, low)
+    if grouped:
+        time = time * small_groups(op, rates)
     if phase == "weight_grad":
         time = time * rates.accumulate
     if low and not (isinstance(rates.cast, float) and rates.cast == 0.0):
-        time = time + cast_bytes(shape, phase, rates.cast) / rates.memory
+        cast = cast_bytes(shape, phase, rates.cast)
+        time = time + (cast * shape.batch if grouped else cast) / rates.memory
+    if not (isinstance(work.traffic, float) and work.traffic == 0.0):
+        time = time + work.traffic / rates.memory
     return time
+
+
+def small_groups(op: Operator, rates: Rates) -> Num:
+    """How much slower a grouped GEMM is than a dense one of its size: 1 + M0 / M for M rows per expert (fit to the
+    grouped-GEMM rows that SimuMax publishes for the B200: 31, 51, 67, 95 % at 150, 300, 600, 2,500 rows)."""
+    assert isinstance(op.forward.shape, Gemm)
+    return 1.0 + rates.small_group / op.forward.shape.m
 
 
 def cast_bytes(shape: Gemm, phase: str, cast: Num) -> Num:

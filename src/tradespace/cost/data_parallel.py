@@ -6,11 +6,13 @@ leaves a share of the shorter of compute and exchange exposed (measured, docs/eq
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tradespace.cost.stage import BlockTimes
 from tradespace.inputs.cluster import Cluster
 from tradespace.inputs.strategy import Strategy
 from tradespace.network.collectives import collective_time
-from tradespace.network.placement import Layout, joined
+from tradespace.network.placement import Layout, Span, joined
 from tradespace.num import Num, any_true, at_least, both, maximum, minimum, where
 from tradespace.schedule.stage_times import StageTimes
 from tradespace.workload.operator import Block
@@ -22,27 +24,33 @@ def data_exchange(
     layout: Layout,
     blocks: dict[str, Block],
     times: dict[str, BlockTimes],
-    layers: Num,
-    parameters: Num,
-    shard: Num,
+    numbers: Mapping[str, Num],
+    held: tuple[Num, Num],
+    shards: tuple[Num, Num],
     pipeline: StageTimes,
 ) -> Num:
-    """Exposed seconds per step of gradient and parameter exchange, by ZeRO stage (an axis may hold several)."""
+    """Exposed seconds per step of gradient and parameter exchange, by ZeRO stage (an axis may hold several).
+
+    `numbers` of layers of each kind; `held`: trained parameters on the worst stage, dense and of experts, whose
+    sharded states `shards` devices share.
+    """
     streamed = both(strategy.zero >= 3.0, strategy.pipeline == 1.0)
     fsdp: Num = 0.0
     if any_true(streamed):
-        fsdp = exposed_fsdp(strategy, cluster, layout, blocks, times, layers, pipeline.microbatches, shard)
+        fsdp = exposed_fsdp(strategy, cluster, layout, blocks, times, numbers, pipeline.microbatches, shards[0])
         if streamed is True:
             return fsdp
     chunks = strategy.virtual_stages
     windows = (pipeline.forward[0] / chunks, pipeline.backward[0] / chunks)
-    late = exposed_data(strategy, cluster, layout, parameters, shard, windows, pipeline.microbatches)
+    late = exposed_data(strategy, cluster, layout, held, shards, windows, pipeline.microbatches)
     return where(streamed, fsdp, late)
 
 
-def optimizer_time(strategy: Strategy, parameters: Num, shard: Num, memory_rate: Num) -> Num:
-    """Seconds of the update: state traffic of the local shard over memory bandwidth, plus launches."""
-    local = parameters * (1.0 - at_least(strategy.zero, 1.0) * (1.0 - 1.0 / shard))
+def optimizer_time(strategy: Strategy, held: tuple[Num, Num], shards: tuple[Num, Num], memory_rate: Num) -> Num:
+    """Seconds of the update: traffic of the local shards (dense, experts) over memory bandwidth, plus launches."""
+    local = held[0] * (1.0 - at_least(strategy.zero, 1.0) * (1.0 - 1.0 / shards[0]))
+    if has_experts(held):
+        local = local + held[1] * (1.0 - at_least(strategy.zero, 1.0) * (1.0 - 1.0 / shards[1]))
     return local * (strategy.optimizer.traffic / memory_rate) + strategy.profile.optimizer_fixed
 
 
@@ -50,19 +58,22 @@ def exposed_data(
     strategy: Strategy,
     cluster: Cluster,
     layout: Layout,
-    parameters: Num,
-    shard: Num,
+    held: tuple[Num, Num],
+    shards: tuple[Num, Num],
     windows: tuple[Num, Num],
     microbatches: Num,
 ) -> Num:
     """Exposed seconds per step for ZeRO 0-2, and for FSDP inside a pipeline (gathered once per step).
 
-    `parameters` on the worst stage; `windows`: seconds of the first forward and the last backward of one chunk.
+    `held` on the worst stage; `windows`: seconds of the first forward and the last backward of one chunk.
     ZeRO 0 all-reduces gradients; 1-3 reduce-scatter them and gather parameters. ZeRO 2 without a pipeline reduces in
     every microbatch.
     """
     profile, overlap = strategy.profile, strategy.overlap
-    reduce, gather = _volumes_time(strategy, cluster, layout, parameters, shard)
+    reduce, gather = _volumes_time(strategy, cluster, layout, held[0], shards[0], DENSE)
+    if has_experts(held):
+        more = _volumes_time(strategy, cluster, layout, held[1], shards[1], EXPERTS)
+        reduce, gather = reduce + more[0], gather + more[1]
     first, last = windows
     behind_b = last * (profile.data_window * overlap.gradient)
     behind_f = first * (profile.data_window * overlap.parameter)
@@ -72,12 +83,30 @@ def exposed_data(
     return late * each + maximum(gather - behind_f, 0.0)
 
 
-def _volumes_time(strategy: Strategy, cluster: Cluster, layout: Layout, parameters: Num, shard: Num) -> tuple[Num, Num]:
+DENSE = (("context", "shard"), "replica")
+EXPERTS = (("expert_shard",), "expert_replica")
+"""Groups that share the sharded states of dense parameters and of experts, and their replicas outside."""
+
+
+def has_experts(held: tuple[Num, Num]) -> bool:
+    """Whether the second number, of expert parameters, is more than a plain 0."""
+    return not (isinstance(held[1], float) and held[1] == 0.0)
+
+
+def _volumes_time(
+    strategy: Strategy,
+    cluster: Cluster,
+    layout: Layout,
+    parameters: Num,
+    shard: Num,
+    groups: tuple[tuple[str, ...], str],
+) -> tuple[Num, Num]:
     """Seconds to reduce the gradients and to gather the parameters of `parameters` weights."""
     network, fill = cluster.network, cluster.fill
-    inner = joined(layout, "context", "shard")
-    outer = layout.spans["replica"]
-    whole = joined(layout, "context", "shard", "replica")
+    inside, outside = groups
+    inner = joined(layout, *inside)
+    outer = layout.spans[outside]
+    whole = joined(layout, *inside, outside)
     gradients = parameters * strategy.precision.reduce
     values = parameters * strategy.precision.value
     plain = collective_time("all_reduce", network, whole, gradients, fill)
@@ -94,7 +123,7 @@ def exposed_fsdp(
     layout: Layout,
     blocks: dict[str, Block],
     times: dict[str, BlockTimes],
-    layers: Num,
+    numbers: Mapping[str, Num],
     microbatches: Num,
     shard: Num,
 ) -> Num:
@@ -105,31 +134,45 @@ def exposed_fsdp(
     """
     ends = BlockSum(
         blocks["embedding"].weights + blocks["head"].weights,
+        0.0,
         times["embedding"].forward_total + times["head"].forward_total,
         times["embedding"].backward_total + times["head"].backward_total,
     )
-    layer = BlockSum(blocks["layer"].weights, times["layer"].forward_total, times["layer"].backward_total)
     exposed: Num = 0.0
     slowed = 1.0 + (strategy.profile.fsdp_slowdown - 1.0) * at_least(shard, 2.0)
-    for unit, number in ((layer, layers), (ends, 1.0)):
-        exposed = exposed + number * _exposed_unit(strategy, cluster, layout, unit, slowed)
+    for kind, number in numbers.items():
+        block, time = blocks[kind], times[kind]
+        layer = BlockSum(block.weights, block.routed, time.forward_total, time.backward_total)
+        exposed = exposed + number * _exposed_unit(strategy, cluster, layout, layer, slowed)
+    exposed = exposed + _exposed_unit(strategy, cluster, layout, ends, slowed)
     return exposed * microbatches
 
 
 class BlockSum:
-    """Parameters and seconds of one FSDP unit."""
+    """Parameters (all, of routed experts) and seconds of one FSDP unit."""
 
-    def __init__(self, weights: Num, forward: Num, backward: Num) -> None:
-        self.weights, self.forward, self.backward = weights, forward, backward
+    def __init__(self, weights: Num, routed: Num, forward: Num, backward: Num) -> None:
+        self.weights, self.routed, self.forward, self.backward = weights, routed, forward, backward
 
 
 def _exposed_unit(strategy: Strategy, cluster: Cluster, layout: Layout, unit: BlockSum, slowed: Num) -> Num:
-    network, fill, profile = cluster.network, cluster.fill, strategy.profile
+    profile = strategy.profile
     inner = joined(layout, "context", "shard")
-    values = unit.weights * strategy.precision.value
-    gather = collective_time("all_gather", network, inner, values, fill)
-    scatter = collective_time("reduce_scatter", network, inner, unit.weights * strategy.precision.reduce, fill)
+    if has_experts((0.0, unit.routed)):
+        gather, scatter = _unit_exchange(strategy, cluster, inner, unit.weights - unit.routed)
+        more = _unit_exchange(strategy, cluster, layout.spans["expert_shard"], unit.routed)
+        gather, scatter = gather + more[0], scatter + more[1]
+    else:
+        gather, scatter = _unit_exchange(strategy, cluster, inner, unit.weights)
     total: Num = 0.0
     for compute, exchange in ((unit.forward, gather), (unit.backward, gather + scatter)):
         total = total + (maximum(compute * slowed, exchange) + profile.fsdp_exposed * minimum(compute, exchange))
     return total - (unit.forward + unit.backward)
+
+
+def _unit_exchange(strategy: Strategy, cluster: Cluster, group: Span, weights: Num) -> tuple[Num, Num]:
+    """Seconds to gather the parameters and to scatter the gradients of one unit."""
+    network, fill = cluster.network, cluster.fill
+    gather = collective_time("all_gather", network, group, weights * strategy.precision.value, fill)
+    scatter = collective_time("reduce_scatter", network, group, weights * strategy.precision.reduce, fill)
+    return gather, scatter

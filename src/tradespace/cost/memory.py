@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tradespace.inputs.model import Model
 from tradespace.inputs.strategy import Strategy
 from tradespace.num import Num, any_true, at_least, maximum, minimum
-from tradespace.workload.operator import Block, Gemm, flagged, total
+from tradespace.workload.operator import Block, Gemm, Operator, flagged, total
 from tradespace.workload.partition import StageClass
 
 PARTS = ("weights", "gradients", "optimizer", "master", "activations", "logits", "buffers", "overhead")
@@ -62,18 +62,18 @@ class Saved:
 def saved_activations(layer: Block, strategy: Strategy) -> Saved:
     """Kept and recomputed bytes of a layer.
 
-    none keeps everything; selective drops the attention core (Korthikanti et al. 2022, section 5); full keeps the
-    layer's input alone and works on one layer's activations at a time.
+    none keeps everything; selective drops what the named modules save (the attention core: Korthikanti et al. 2022,
+    section 5); full keeps the layer's input alone and works on one layer's activations at a time.
     """
-    core = total([op.saved for op in layer.operators if op.core])
-    rest = total([op.saved for op in layer.operators if not op.core])
+    again = total([op.saved for op in layer.operators if op.module in strategy.modules])
+    rest = total([op.saved for op in layer.operators if op.module not in strategy.modules])
     some, full = at_least(strategy.recompute, 1.0), at_least(strategy.recompute, 2.0)
-    kept = rest * (1.0 - full) + (core * (1.0 - some) + layer.boundary * full)
-    return Saved(kept, core * some + rest * full)
+    kept = rest * (1.0 - full) + (again * (1.0 - some) + layer.boundary * full)
+    return Saved(kept, again * some + rest * full)
 
 
 def largest_weight(layer: Block) -> Num:
-    """Elements of the largest weight matrix of a layer on one device."""
+    """Elements of the largest weight matrix of a layer on one device (all local experts of one together)."""
     largest: Num = 0.0
     for op in layer.operators:
         if op.kind == "gemm" and isinstance(op.forward.shape, Gemm):
@@ -82,10 +82,20 @@ def largest_weight(layer: Block) -> Num:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Held:
+    """Parameters that a stage holds: all, those of routed experts, and the trained ones of each group."""
+
+    all: Num
+    routed: Num
+    trained: Num  # of those that shard over the data-parallel group
+    trained_routed: Num  # of those that shard over the expert-data group
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Footprint:
     """Parameters and bytes of one stage class, by part (`PARTS`)."""
 
-    parameters: Num
+    parameters: Held
     parts: dict[str, Num]
 
     @property
@@ -94,17 +104,26 @@ class Footprint:
         return total(list(self.parts.values()))
 
 
-def stage_parameters(stage: StageClass, blocks: dict[str, Block], tied: Num, pipeline: Num) -> Num:
-    """Parameters that a stage holds; a tied table is one on a single stage, a copy each on first and last."""
+def stage_parameters(stage: StageClass, blocks: dict[str, Block], model: Model, pipeline: Num) -> Held:
+    """Parameters that a stage holds; a tied table is one on a single stage, a copy each on first and last. Of frozen
+    models the adapters alone are trained."""
     head = blocks["head"].weights
-    shared = (1.0 - at_least(pipeline, 2.0)) * (tied * _table(blocks["head"]))
+    shared = (1.0 - at_least(pipeline, 2.0)) * (model.tied * _table(blocks["head"]))
     ends = (flagged(stage.embedding, blocks["embedding"].weights), flagged(stage.head, head - shared))
-    return total([stage.layers * blocks["layer"].weights, *ends])
+    layers = [number * blocks[kind].weights for kind, number in stage.numbers.items()]
+    every = total([*layers, *ends])
+    routed = total([number * blocks[kind].routed for kind, number in stage.numbers.items() if blocks[kind].experts])
+    if isinstance(model.frozen, float) and model.frozen == 0.0:
+        none = isinstance(routed, float) and routed == 0.0
+        return Held(every, routed, every if none else every - routed, routed)
+    adapters = total([number * blocks[kind].adapters for kind, number in stage.numbers.items()])
+    kept = 1.0 - model.frozen
+    return Held(every, routed, (every - routed) * kept + model.frozen * adapters, routed * kept)
 
 
 def _table(head: Block) -> Num:
     """Parameters of the output projection."""
-    return next(op.weights for op in head.operators if op.kind == "head")
+    return total([op.weights for op in head.operators if op.kind == "head"])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,60 +131,61 @@ class Shares:
     """What all stage classes have in common: bytes per parameter, per layer, and of what lives for a moment."""
 
     states: States
-    saved: Saved
+    expert_states: States
+    saved: dict[str, Saved]
     logits: Num
     transient: Num
-    layer: Num  # parameters of a layer
+    boundary: Num  # bytes of a layer's input on one device
+    layer: Num  # parameters of the largest layer
     staged: Num  # bytes per parameter of a whole stage kept gathered under full sharding, 0 without
     streamed: Num  # bytes per parameter of two layers gathered at a time, 0 without
 
 
-def shares(blocks: dict[str, Block], strategy: Strategy, shard: Num) -> Shares:
+def shares(
+    blocks: dict[str, Block], kinds: tuple[str, ...], strategy: Strategy, shard: Num, expert_shard: Num
+) -> Shares:
     """Common byte counts. Transient: the activations made again in backward, the gradient of the widest activation,
     the fp32 temporary of the largest weight gradient."""
-    profile, layer = strategy.profile, blocks["layer"]
-    saved = saved_activations(layer, strategy)
-    logit = next(op for op in blocks["head"].operators if op.kind == "head").forward.shape
-    assert isinstance(logit, Gemm)
-    inner = layer.boundary + _inner(layer) * strategy.precision.value
-    transient = saved.working + inner + profile.wgrad_buffer * largest_weight(layer)
+    profile = strategy.profile
+    layers = [blocks[kind] for kind in kinds]
+    saved = {layer.kind: saved_activations(layer, strategy) for layer in layers}
+    logits = total([_logits(op) for op in blocks["head"].operators if op.kind == "head"])
+    transients = [
+        saved[layer.kind].working
+        + (layer.boundary + _inner(layer) * strategy.precision.value)
+        + profile.wgrad_buffer * largest_weight(layer)
+        for layer in layers
+    ]
     full, several = at_least(strategy.zero, 3.0), at_least(strategy.pipeline, 2.0)
     value = full * strategy.precision.value
+    held = states(strategy, shard)
     return Shares(
-        states=states(strategy, shard),
+        states=held,
+        expert_states=states(strategy, expert_shard) if any(layer.experts for layer in layers) else held,
         saved=saved,
-        logits=logit.out * profile.logit_bytes,
-        transient=transient,
-        layer=layer.weights,
+        logits=logits * profile.logit_bytes,
+        transient=worst(transients),
+        boundary=layers[0].boundary,
+        layer=worst([layer.weights for layer in layers]),
         staged=several * (value - value / shard),
         streamed=value * (1.0 - several),
     )
 
 
-def footprint(
-    stage: StageClass,
-    blocks: dict[str, Block],
-    parameters: Num,
-    strategy: Strategy,
-    in_flight: Num,
-    common: Shares,
-) -> Footprint:
+def footprint(stage: StageClass, parameters: Held, strategy: Strategy, in_flight: Num, common: Shares) -> Footprint:
     """Bytes of one stage class. `in_flight` = microbatches that its activations are held for (schedule's pattern).
 
     Buffers hold what lives for a moment and two unsharded layers under full sharding. Logits live on the last stage
     for one microbatch.
     """
-    layer, held = blocks["layer"], common.states
     logits = flagged(stage.head, common.logits)
     buffers = maximum(common.transient - logits, 0.0)
     if any_true(strategy.zero >= 3.0):
-        buffers = buffers + gathered(parameters, common)
+        buffers = buffers + gathered(parameters.all, common)
+    kept = [number * common.saved[kind].kept for kind, number in stage.numbers.items()]
     parts = {
-        "weights": parameters * held.weights,
-        "gradients": parameters * held.gradients,
-        "optimizer": parameters * held.optimizer,
-        "master": parameters * held.master,
-        "activations": in_flight * total([stage.layers * common.saved.kept, flagged(stage.embedding, layer.boundary)]),
+        **_states(parameters, common),
+        "activations": in_flight * total([*kept, flagged(stage.embedding, common.boundary)]),
         "logits": logits,
         "buffers": buffers,
         "overhead": strategy.profile.overhead,
@@ -173,12 +193,41 @@ def footprint(
     return Footprint(parameters, parts)
 
 
+def _states(parameters: Held, common: Shares) -> dict[str, Num]:
+    """Bytes of weights, gradients, optimizer states and masters; experts shard over a group of their own, and frozen
+    weights have nothing but themselves."""
+    held, expert = common.states, common.expert_states
+    if isinstance(parameters.routed, float) and parameters.routed == 0.0:
+        trained = parameters.trained
+        return {
+            "weights": parameters.all * held.weights,
+            "gradients": trained * held.gradients,
+            "optimizer": trained * held.optimizer,
+            "master": trained * held.master,
+        }
+    dense, routed = parameters.trained, parameters.trained_routed
+    return {
+        "weights": (parameters.all - parameters.routed) * held.weights + parameters.routed * expert.weights,
+        "gradients": dense * held.gradients + routed * expert.gradients,
+        "optimizer": dense * held.optimizer + routed * expert.optimizer,
+        "master": dense * held.master + routed * expert.master,
+    }
+
+
+def _logits(op: Operator) -> Num:
+    """Values that the output projection gives for one microbatch."""
+    assert isinstance(op.forward.shape, Gemm)
+    return op.forward.shape.out
+
+
 def _inner(layer: Block) -> Num:
     """Elements of the widest GEMM output of a layer (the MLP's inner width, gate and up together)."""
     widest: Num = 0.0
     for op in layer.operators:
-        if op.kind == "gemm" and isinstance(op.forward.shape, Gemm):
-            widest = maximum(widest, op.forward.shape.m * op.forward.shape.n)
+        shape = op.forward.shape
+        if isinstance(shape, Gemm) and op.kind in ("gemm", "grouped"):
+            out = shape.m * shape.n
+            widest = maximum(widest, out * shape.batch if op.kind == "grouped" else out)
     return widest
 
 
@@ -193,15 +242,17 @@ def footprints(
     blocks: dict[str, Block],
     stages: tuple[StageClass, ...],
     strategy: Strategy,
-    shard: Num,
+    shards: tuple[Num, Num],
     microbatches: Num,
     in_flight: Callable[[Num, Num, Num, Num], Num],
 ) -> dict[str, Footprint]:
     """Footprint of each class of stage that can be the worst one; the lighter middle stages never are, unless no
-    heavier ones exist, so the middle class stands for both."""
+    heavier ones exist, so the middle class stands for both. `shards`: devices that share one copy of the sharded
+    states, of dense parameters and of experts."""
     first, heavy, lighter, last = stages
-    middle = StageClass("middle", heavy.count, 1.0, maximum(heavy.layers, lighter.layers), 0.0, 0.0)
-    common = shares(blocks, strategy, shard)
+    numbers = {kind: maximum(number, lighter.numbers[kind]) for kind, number in heavy.numbers.items()}
+    middle = StageClass("middle", heavy.count, 1.0, total(list(numbers.values())), 0.0, 0.0, numbers)
+    common = shares(blocks, tuple(first.numbers), strategy, *shards)
     found: dict[str, Footprint] = {}
     for stage in (first, middle, last):
         if (
@@ -210,8 +261,8 @@ def footprints(
         ):
             continue
         flying = in_flight(stage.index, strategy.pipeline, strategy.virtual_stages, microbatches)
-        parameters = stage_parameters(stage, blocks, model.tied, strategy.pipeline)
-        found[stage.name] = footprint(stage, blocks, parameters, strategy, flying, common)
+        parameters = stage_parameters(stage, blocks, model, strategy.pipeline)
+        found[stage.name] = footprint(stage, parameters, strategy, flying, common)
     return found
 
 
@@ -221,3 +272,9 @@ def worst(values: list[Num]) -> Num:
     for value in values[1:]:
         largest = maximum(largest, value)
     return largest
+
+
+def most_trained(memory: dict[str, Footprint]) -> tuple[Num, Num]:
+    """Trained parameters of the stage with most of them: dense ones, and those of experts."""
+    held = [part.parameters for part in memory.values()]
+    return worst([one.trained for one in held]), worst([one.trained_routed for one in held])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tradespace.cost.compute import Rates, phase_time
 from tradespace.inputs.cluster import Cluster
 from tradespace.inputs.strategy import Strategy
-from tradespace.network.collectives import collective_time, transfer_time
+from tradespace.network.collectives import collective_time, exposed_fill, transfer_time
+from tradespace.network.dispatch import dispatch_time
 from tradespace.network.placement import Layout
 from tradespace.num import Num, at_least, maximum, norm4
 from tradespace.schedule.stage_times import StageTimes
@@ -28,6 +30,7 @@ class BlockTimes:
     weight_grad: Num
     tensor: Num
     context: Num
+    expert: Num
     recompute: Num
     host: Num
     forward_total: Num
@@ -37,11 +40,15 @@ class BlockTimes:
 
 KINDS = {
     "gemm": "matrix",
+    "grouped": "matrix",
+    "adapter": "matrix",
+    "once": "matrix",
     "head": "matrix",
     "attention": "attention",
     "score": "attention",
     "pass": "memory_bound",
     "lookup": "memory_bound",
+    "held": "memory_bound",
 }
 PHASES = ("forward", "input_grad", "weight_grad")
 
@@ -59,7 +66,11 @@ class Exchanges:
         key = (exchange.collective, exchange.group, id(exchange.volume))
         if key not in self.known:
             span, network = self.layout.spans[exchange.group], self.cluster.network
-            time = collective_time(exchange.collective, network, span, exchange.volume, self.cluster.fill)
+            fill = exposed_fill(self.cluster, exchange.collective)
+            if exchange.routing is None:
+                time = collective_time(exchange.collective, network, span, exchange.volume, fill)
+            else:
+                time = dispatch_time(network, span, exchange.volume, exchange.routing, fill)
             self.known[key] = (exchange.volume, time)  # holding the volume keeps its id from being used again
         return self.known[key][1]
 
@@ -75,75 +86,118 @@ class Exchanges:
         return self.known[key][1]
 
 
+@dataclass(eq=False)
+class Sums:
+    """Seconds of a block by phase, and what of the forward is run again, as lists of terms."""
+
+    compute: dict[str, list[Num]] = field(default_factory=lambda: {phase: [] for phase in PHASES})
+    tensor: dict[str, list[Num]] = field(default_factory=lambda: {phase: [] for phase in PHASES})
+    context: dict[str, list[Num]] = field(default_factory=lambda: {phase: [] for phase in PHASES})
+    expert: dict[str, list[Num]] = field(default_factory=lambda: {phase: [] for phase in PHASES})
+    beside: dict[str, list[Num]] = field(default_factory=lambda: {phase: [] for phase in PHASES})
+    again: list[Num] = field(default_factory=list)
+    again_expert: list[Num] = field(default_factory=list)
+
+
 def block_times(block: Block, rates: Rates, prices: Exchanges, strategy: Strategy) -> BlockTimes:
     """Sum a block's operators; a context ring hides behind its own attention blocks."""
-    compute: dict[str, list[Num]] = {phase: [] for phase in PHASES}
-    tensor: dict[str, list[Num]] = {phase: [] for phase in PHASES}
-    context: dict[str, list[Num]] = {phase: [] for phase in PHASES}
+    sums = Sums()
     kernels: list[tuple[str, Num]] = []
-    core: list[Num] = []
     for op in block.operators:
+        again = op.module in strategy.modules
         for phase, work in zip(PHASES, (op.forward, op.input_grad, op.weight_grad), strict=True):
             if work is None:
                 continue
             seconds = phase_time(op, work, phase, rates)
-            compute[phase].append(seconds)
+            sums.compute[phase].append(seconds)
             kernels.append((KINDS[op.kind], seconds))
-            if op.core and phase == "forward":
-                core.append(seconds)
-            if work.exchanges and work.exchanges[0].group == "context":
-                ring = prices.sum(work.exchanges)
-                if not (isinstance(ring, float) and ring == 0.0):
-                    context[phase].append(maximum(ring - seconds, 0.0))
-            elif work.exchanges:
-                tensor[phase].append(prices.sum(work.exchanges))
-    return _assemble(block.kind == "layer", compute, tensor, context, core, tuple(kernels), strategy)
+            if again and phase == "forward":
+                sums.again.append(seconds)
+            if op.name.startswith("shared_"):
+                sums.beside[phase].append(seconds)
+            if work.exchanges:
+                _wait(sums, phase, seconds, work.exchanges, prices, again)
+    layer = block.kind not in ("embedding", "head")
+    return _assemble(layer, block.experts, sums, tuple(kernels), strategy)
+
+
+def _wait(
+    sums: Sums, phase: str, seconds: Num, exchanges: tuple[Exchange, ...], prices: Exchanges, again: bool
+) -> None:
+    """Add what a phase waits for to the sums of its group; a context ring hides behind `seconds` of compute."""
+    group = exchanges[0].group
+    wait = prices.sum(exchanges)
+    if group == "context":
+        if not (isinstance(wait, float) and wait == 0.0):
+            sums.context[phase].append(maximum(wait - seconds, 0.0))
+    elif group == "expert":
+        sums.expert[phase].append(wait)
+        if again and phase == "forward":
+            sums.again_expert.append(wait)
+    else:
+        sums.tensor[phase].append(wait)
 
 
 def _assemble(
-    layer: bool,
-    compute: dict[str, list[Num]],
-    tensor: dict[str, list[Num]],
-    context: dict[str, list[Num]],
-    core: list[Num],
-    kernels: tuple[tuple[str, Num], ...],
-    strategy: Strategy,
+    layer: bool, experts: bool, sums: Sums, kernels: tuple[tuple[str, Num], ...], strategy: Strategy
 ) -> BlockTimes:
     """Phases of a block together; in a layer the host's launch floor counts, and what recomputation repeats."""
-    forward, input_grad, weight_grad = (total(compute[phase]) for phase in PHASES)
+    forward, input_grad, weight_grad = (total(sums.compute[phase]) for phase in PHASES)
     shown = 1.0 - strategy.profile.hide_tensor * strategy.overlap.tensor * strategy.sequence_parallel
-    wait_f = total(tensor["forward"]) * shown
-    wait_b = total(tensor["input_grad"] + tensor["weight_grad"]) * shown
-    ring_f, ring_b = total(context["forward"]), total(context["input_grad"])
+    wait_f = total(sums.tensor["forward"]) * shown
+    wait_b = total(sums.tensor["input_grad"] + sums.tensor["weight_grad"]) * shown
+    ring_f, ring_b = total(sums.context["forward"]), total(sums.context["input_grad"])
     device_f = total([forward, wait_f, ring_f])
     device_b = total([input_grad, weight_grad, wait_b, ring_b])
     if not layer:
         wait, ring = total([wait_f, wait_b]), total([ring_f, ring_b])
-        return BlockTimes(forward, input_grad, weight_grad, wait, ring, 0.0, 0.0, device_f, device_b, kernels)
-    host_f, host_b = _host(strategy)
+        return BlockTimes(forward, input_grad, weight_grad, wait, ring, 0.0, 0.0, 0.0, device_f, device_b, kernels)
+    sent_f, sent_b, sent_again = _dispatch(sums, strategy) if experts else (0.0, 0.0, 0.0)
+    if experts:
+        device_f, device_b = device_f + sent_f, device_b + sent_b
+    host_f, host_b = _host(strategy, experts)
     busy_f, busy_b = norm4(device_f, host_f), norm4(device_b, host_b)
     full = at_least(strategy.recompute, 2.0)
-    attention = (at_least(strategy.recompute, 1.0) - full) * total(core)
+    some = at_least(strategy.recompute, 1.0) - full
+    attention = some * total(sums.again)
+    again = some * sent_again if experts else 0.0
     return BlockTimes(
         forward=forward,
         input_grad=input_grad,
         weight_grad=weight_grad,
         tensor=wait_f * (1.0 + full) + wait_b,
         context=total([ring_f * (1.0 + full), ring_b]),
+        expert=sent_f * (1.0 + full) + sent_b + again if experts else 0.0,
         recompute=full * forward + attention,
         host=(busy_f - device_f) * (1.0 + full) + (busy_b - device_b),
         forward_total=busy_f,
-        backward_total=busy_b + (full * busy_f + attention),
+        backward_total=busy_b + total([full * busy_f + attention, again]),
         kernels=kernels,
     )
 
 
-def _host(strategy: Strategy) -> tuple[Num, Num]:
+def _dispatch(sums: Sums, strategy: Strategy) -> tuple[Num, Num, Num]:
+    """Exposed seconds of dispatch and combine: forward, backward, and again where a module is recomputed.
+
+    The profile's share hides behind other work; what is left may hide behind the shared experts.
+    """
+    shown = 1.0 - strategy.profile.hide_expert * strategy.overlap.expert
+    beside = strategy.overlap.shared_expert
+    sent_f = total(sums.expert["forward"]) * shown
+    sent_b = total(sums.expert["input_grad"]) * shown
+    behind_f = total(sums.beside["forward"]) * beside
+    behind_b = total(sums.beside["input_grad"] + sums.beside["weight_grad"]) * beside
+    return maximum(sent_f - behind_f, 0.0), maximum(sent_b - behind_b, 0.0), total(sums.again_expert) * shown
+
+
+def _host(strategy: Strategy, experts: bool) -> tuple[Num, Num]:
     """Host launch floor of a layer, forward and backward; about nothing under CUDA graphs."""
     profile, graphs = strategy.profile, strategy.cuda_graphs
     split = at_least(strategy.tensor, 2.0)
     eager_f = profile.host_f + split * (profile.host_tensor_f - profile.host_f)
     eager_b = profile.host_b + split * (profile.host_tensor_b - profile.host_b)
+    if experts:
+        eager_f, eager_b = maximum(eager_f, profile.host_experts_f), maximum(eager_b, profile.host_experts_b)
     return eager_f + graphs * (profile.graph_f - eager_f), eager_b + graphs * (profile.graph_b - eager_b)
 
 
@@ -166,14 +220,15 @@ def stage_times(
     microbatches: Num,
     p2p: Num,
 ) -> StageTimes:
-    """Per class of stage: layers x layer + embedding + head."""
-    layer, embedding, head = times["layer"], times["embedding"], times["head"]
+    """Per class of stage: layers of each kind x layer + embedding + head."""
+    embedding, head = times["embedding"], times["head"]
     forward: list[Num] = []
     backward: list[Num] = []
     for stage in stages:
         for times_of, part in ((forward, "forward_total"), (backward, "backward_total")):
             ends = (flagged(stage.embedding, getattr(embedding, part)), flagged(stage.head, getattr(head, part)))
-            times_of.append(total([stage.layers * getattr(layer, part), *ends]))
+            layers = [number * getattr(times[kind], part) for kind, number in stage.numbers.items()]
+            times_of.append(total([*ends, *layers]))  # ends first: `total` adds plain numbers first
     return StageTimes(
         counts=tuple(stage.count for stage in stages),
         forward=tuple(forward),
@@ -185,17 +240,29 @@ def stage_times(
     )
 
 
-def busy_parts(times: dict[str, BlockTimes]) -> dict[str, tuple[Num, tuple[Num, ...]]]:
-    """Seconds of one microbatch by part of the step, in one layer, and in embedding and head."""
-    layer, embedding, head = times["layer"], times["embedding"], times["head"]
-    parts = {
-        "forward": "forward",
-        "input_grad": "input_grad",
-        "weight_grad": "weight_grad",
-        "exposed_tensor": "tensor",
-        "exposed_context": "context",
-    }
-    found = {
-        name: (getattr(layer, part), (getattr(embedding, part), getattr(head, part))) for name, part in parts.items()
-    }
-    return {**found, "recompute": (layer.recompute, ()), "other": (layer.host, ())}
+PARTS = {
+    "forward": "forward",
+    "input_grad": "input_grad",
+    "weight_grad": "weight_grad",
+    "exposed_tensor": "tensor",
+    "exposed_context": "context",
+    "exposed_expert": "expert",
+    "recompute": "recompute",
+    "other": "host",
+}
+ENDS = ("forward", "input_grad", "weight_grad", "exposed_tensor", "exposed_context")
+"""Parts of the step that embedding and head have too."""
+
+
+def busy_parts(times: dict[str, BlockTimes], numbers: Mapping[str, Num]) -> dict[str, tuple[Num, tuple[Num, ...]]]:
+    """Seconds of one microbatch by part of the step: in one layer of a model with one kind; then in embedding and head,
+    and in all layers of a model with several kinds."""
+    embedding, head = times["embedding"], times["head"]
+    layer = times.get("layer")
+    found: dict[str, tuple[Num, tuple[Num, ...]]] = {}
+    for name, part in PARTS.items():
+        ends: list[Num] = [getattr(embedding, part), getattr(head, part)] if name in ENDS else []
+        if layer is None:
+            ends += [number * getattr(times[kind], part) for kind, number in numbers.items()]
+        found[name] = (0.0 if layer is None else getattr(layer, part), tuple(ends))
+    return found

@@ -16,11 +16,13 @@ from statistics import mean, median
 from typing import Any
 
 from tradespace.errors import InputError
+from tradespace.evidence import models
 from tradespace.inputs.cluster import Cluster
 from tradespace.inputs.files import CATALOG, read
 from tradespace.inputs.load import cluster, device, optimizer, precision, profile
 from tradespace.inputs.model import Model
-from tradespace.inputs.strategy import RECOMPUTE_CODES, Precision, Strategy
+from tradespace.inputs.strategies import MODULES
+from tradespace.inputs.strategy import RECOMPUTE_CODES, Overlap, Precision, Strategy
 from tradespace.predict import predict
 from tradespace.step import Step
 
@@ -93,37 +95,14 @@ def number(row: Row, name: str, default: float | None = None) -> float:
 
 
 def model_of(row: Row) -> Model:
-    """The model of a row; families that are not modelled are skipped."""
-    if row.get("moe_experts"):
-        raise SkipError("mixture of experts is not modelled yet")
-    if row.get("attention") in ("mla", "hybrid"):
-        raise SkipError(f"{row['attention']} attention is not modelled yet")
-    if number(row, "frozen_fraction", 0.0) > 0.0:
-        raise SkipError("frozen parameters are not modelled yet")
-    gated = 1.0 if number(row, "mlp_matrices") == 3.0 else 0.0
-    heads, hidden = number(row, "heads"), number(row, "hidden")
-    return Model(
-        name=row.get("model", ""),
-        layers=number(row, "layers"),
-        hidden=hidden,
-        heads=heads,
-        kv_heads=number(row, "kv_heads", heads),
-        head_dim=number(row, "head_dim", hidden / heads),
-        ffn=number(row, "ffn_hidden"),
-        vocab=number(row, "vocab"),
-        seq=number(row, "seq_len"),
-        gated=gated,
-        rotary=gated,
-        norm_vectors=2.0 - gated,
-        tied=number(row, "tied", 0.0),
-        source=row.get("source", ""),
-    )
+    """The model of a row; a row whose columns do not give one is skipped."""
+    return models.model_of(row, number, SkipError)
 
 
 def cluster_of(row: Row) -> Cluster:
     """The row's devices on the network of its system, with the row's own rate between nodes.
 
-    Links inside a node are the device's (a row that repeats a simulator's setting is no measurement of them); a switched
+    Links inside a node are the device's (a row that repeats a simulator's setting does not measure them); a switched
     domain takes the row's size.
     """
     found = _system_of(row)
@@ -132,11 +111,13 @@ def cluster_of(row: Row) -> Cluster:
     if base.device.key != key:
         base = replace(base, device=device(key))
     *inner, outer = base.network
+    devices = number(row, "n_devices")
     if len(inner) == 1 and inner[0].kind == "switch":
-        inner = [replace(inner[0], size=number(row, "domain_size", float(inner[0].size)))]
+        domain = whole_domain(devices, number(row, "domain_size", float(inner[0].size)))
+        inner = [replace(inner[0], size=domain)]
     rate = number(row, "inter_gbps_bytes", float(outer.bandwidth) / 1e9) * 1e9
     network = (*inner, replace(outer, size=0.0, bandwidth=rate))
-    return replace(base, network=network, devices=number(row, "n_devices"))
+    return replace(base, network=network, devices=devices)
 
 
 def _system_of(row: Row) -> dict[str, str]:
@@ -151,9 +132,21 @@ def _system_of(row: Row) -> dict[str, str]:
     return {"cluster": systems["cluster"][row["device"]]}
 
 
+def whole_domain(devices: float, domain: float) -> float:
+    """Devices of a domain that a job fills when it is spread evenly: the largest divisor of its devices that fits in
+    (256 devices on racks of 72 take 64 of each).
+
+    >>> whole_domain(256.0, 72.0), whole_domain(16.0, 8.0)
+    (64.0, 8.0)
+    """
+    return max(float(d) for d in range(1, int(min(domain, devices)) + 1) if devices % d == 0)
+
+
 def precision_of(row: Row) -> Precision:
     """The recipe of a row: its GEMM type with the bytes of its own parameter and gradient types."""
     kind = row.get("gemm_dtype") or "bf16"
+    if kind == "mxfp8":
+        kind = "fp8"  # block scales change neither the rate nor, to what is published, the cast traffic
     if kind not in ("bf16", "fp16", "fp8", "fp32"):
         raise SkipError(f"GEMMs in {kind} are not modelled yet")
     recipe = precision(kind)
@@ -174,11 +167,11 @@ def profile_of(row: Row) -> str:
 def strategy_of(row: Row) -> Strategy:
     """The strategy of a row; recomputation that is not published or not modelled is skipped."""
     kind = row.get("recompute_kind") or "unknown"
-    modules = row.get("recompute_modules") or "attention_core"
-    if kind not in RECOMPUTE_CODES or (kind == "selective" and modules != "attention_core"):
-        raise SkipError(
-            f"recompute {kind} {modules if kind == 'selective' else ''} is not modelled yet".replace("  ", " ")
-        )
+    modules = tuple((row.get("recompute_modules") or "attention_core").split(";"))
+    unknown = [module for module in modules if module not in MODULES]
+    if kind not in RECOMPUTE_CODES or (kind == "selective" and unknown):
+        raise SkipError(f"recompute {' '.join([kind, *unknown])} is not modelled yet")
+    hidden = number(row, "a2a_overlap", 0.0)
     return Strategy(
         profile=profile(profile_of(row)),
         precision=precision_of(row),
@@ -195,6 +188,10 @@ def strategy_of(row: Row) -> Strategy:
         recompute=RECOMPUTE_CODES[kind],
         flash=number(row, "flash", 1.0),
         cuda_graphs=number(row, "cuda_graphs", 0.0),
+        modules=modules,
+        expert=number(row, "ep", 1.0),
+        expert_tensor=1.0,
+        overlap=Overlap(expert=hidden),
     )
 
 

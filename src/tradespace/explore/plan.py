@@ -11,6 +11,7 @@ from tradespace.errors import InputError, nearest
 from tradespace.explore.space import Axis, Space
 from tradespace.explore.sweep import Filter, Objective, Swept, fits_surely, memory_total, step_time, sweep
 from tradespace.inputs.cluster import Cluster
+from tradespace.inputs.layers import Experts
 from tradespace.inputs.model import Model
 from tradespace.inputs.strategy import Strategy
 from tradespace.step import Step
@@ -82,8 +83,15 @@ def divisors(number: float) -> list[float]:
     return [float(d) for d in sorted({*small, *(whole // d for d in small)})]
 
 
-def degrees(model: Model, devices: float, fixed: Mapping[str, float]) -> dict[str, list[float]]:
-    """Every (tensor, context, pipeline) whose product divides the devices and that the model's shapes allow."""
+def experts_of(model: Model) -> list[float]:
+    """How many routed experts the kinds of layers have; empty for a model without."""
+    parts = [part for kind in model.kinds for part in kind.parts]
+    return [float(part.experts) for part in parts if isinstance(part, Experts)]
+
+
+def degrees(model: Model, base: Strategy, devices: float, fixed: Mapping[str, float]) -> dict[str, list[float]]:
+    """Every (tensor, context, pipeline) whose product divides the devices and that the model's shapes allow, with every
+    expert degree that folds the same devices."""
     options = divisors(devices)
 
     def choices(name: str, possible: Callable[[float], bool]) -> list[float]:
@@ -93,12 +101,16 @@ def degrees(model: Model, devices: float, fixed: Mapping[str, float]) -> dict[st
     tensors = choices("tensor", lambda t: heads % t == 0 and float(model.ffn) % t == 0 and (kv % t == 0 or t % kv == 0))
     contexts = choices("context", lambda c: c == 1 or float(model.seq) % (2 * c) == 0)
     pipelines = choices("pipeline", lambda p: p <= float(model.layers))
+    inside = float(base.expert_tensor)
+    experts = choices("expert", lambda e: all(number % e == 0 for number in experts_of(model) or [1.0]))
     rows = [
-        (t, c, p)
+        (t, c, p, e)
         for t in tensors
         for c in contexts
         for p in pipelines
         if devices % (t * c * p) == 0 and fixed.get("data", devices / (t * c * p)) == devices / (t * c * p)
+        for e in experts
+        if (devices / p) % (e * inside) == 0
     ]
     if not rows:
         asked = ", ".join(f"{name} = {value:g}" for name, value in fixed.items())
@@ -107,14 +119,14 @@ def degrees(model: Model, devices: float, fixed: Mapping[str, float]) -> dict[st
             f"divisor of the devices and divide the model's {heads:g} heads, {float(model.ffn):g} MLP width and "
             f"{float(model.seq):g} tokens"
         )
-    columns = ("strategy.tensor", "strategy.context", "strategy.pipeline")
+    columns = ("strategy.tensor", "strategy.context", "strategy.pipeline", "strategy.expert")
     return {name: [row[i] for row in rows] for i, name in enumerate(columns)}
 
 
 def space_of(model: Model, cluster: Cluster, base: Strategy, fixed: Mapping[str, float]) -> Space:
     """The space of all strategies: degrees, virtual stages, microbatch, recompute, ZeRO, sequence parallel."""
     devices = float(cluster.devices)
-    triples = degrees(model, devices, fixed)
+    triples = degrees(model, base, devices, fixed)
     pipelines = sorted(set(triples["strategy.pipeline"]))
     layers = float(model.layers)
     chunked = {1.0}

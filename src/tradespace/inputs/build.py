@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from tradespace.errors import InputError, nearest
 from tradespace.inputs.fields import Quantity
+from tradespace.inputs.layers import PARTS, Part
 from tradespace.inputs.units import number
 
 T = TypeVar("T")
@@ -73,11 +74,22 @@ def _typed(kind: Any, value: Any, where: str) -> Any:
         inner = get_args(kind)[1]
         return {str(key): _typed(inner, entry, f"{where}.{key}") for key, entry in value.items()}
     if is_dataclass(kind):
-        return value if isinstance(value, cast(type, kind)) else build(cast(type, kind), value, where)
+        if isinstance(value, cast(type, kind)):
+            return value
+        return _part(value, where) if kind is Part else build(cast(type, kind), value, where)
     if not isinstance(value, kind):
         word = {str: "text", bool: "true or false"}[kind]
         raise InputError(f"{where}: {word} is needed, not {value!r}")
     return value
+
+
+def _part(value: Any, where: str) -> Any:
+    """A part of a layer; its key `part` says which kind."""
+    if not isinstance(value, Mapping) or not isinstance(value.get("part"), str):
+        raise InputError(f"{where}: a table with part = one of {', '.join(PARTS)} is needed, not {value!r:.60}")
+    if value["part"] not in PARTS:
+        raise InputError(f"{where}.part: unknown part '{value['part'][:60]}'{nearest(value['part'][:60], PARTS)}")
+    return build(PARTS[value["part"]], {key: entry for key, entry in value.items() if key != "part"}, where)
 
 
 def _list(value: Any, where: str) -> list[Any] | tuple[Any, ...]:
@@ -144,9 +156,19 @@ def _type(kind: Any) -> dict[str, Any]:
     if get_origin(kind) is not None:
         inner = get_args(kind)[1]
         return _or_key({"type": "object", "additionalProperties": _type(inner)}, inner.__name__ in SETS_BY_KEY)
+    if kind is Part:
+        return {"anyOf": [_with_word(word, part) for word, part in PARTS.items()]}
     if is_dataclass(kind):
         return _or_key(_object(cast(type, kind)), cast(type, kind).__name__ in BY_KEY)
     return {"type": {str: "string", bool: "boolean"}[kind]}
+
+
+def _with_word(word: str, part: type) -> dict[str, Any]:
+    """The schema of one kind of part with the word that names it."""
+    found = _object(part)
+    found["properties"] = {"part": {"const": word}, **found["properties"]}
+    found["required"] = ["part", *found["required"]]
+    return found
 
 
 def _or_key(entry: dict[str, Any], by_key: bool) -> dict[str, Any]:

@@ -47,6 +47,9 @@ class MemoryTier:
     capacity: Num = quantity("byte", "bytes that the driver shows for one device", low=1e6)
     bandwidth: Num = quantity("byte/s", "nominal bytes per second of one device, reads and writes together", low=1e6)
     efficiency: Num = quantity("", "share of it that memory-bound training kernels reach", default=0.8, high=1.0)
+    random: Num = quantity(
+        "", "share of the bandwidth that random look-ups of short rows reach (assumed)", default=0.5, high=1.0
+    )
     latency: Num = quantity("s", "time of one small access", default=0.0)
     shared_by: Num = count("devices that divide the bandwidth", default=1.0)
     source: str = ""
@@ -89,6 +92,7 @@ class CollectiveCurve:
     latency: tuple[float, ...] = series("s", "time of a small message", high=1.0)
     fraction: tuple[float, ...] = series("", "reached share of the bandwidth, above 1 for in-switch sums", low=0.001)
     root: tuple[float, ...] = series("s/byte^0.5", "coefficient of the square root of the volume")
+    in_network: bool = False  # measured with sums in the switch at its largest group
     source: str = ""
     confidence: str = "assumed"
 
@@ -110,13 +114,25 @@ class Dim:
     oversubscription: Num = quantity("", "1 = full bisection", default=1.0, low=1.0, high=1000.0)
     in_network: bool = False
     curves: Mapping[str, CollectiveCurve] = field(default_factory=dict)
+    congestion_ranks: tuple[float, ...] = series("", "ranks on this dim at which congestion was measured", default=())
+    congestion_share: tuple[float, ...] = series(
+        "",
+        "share of the rate left with so many; none stated = a healthy fabric",
+        default=(),
+        low=1e-6,
+        high=1.0,
+    )
     source: str = ""
     confidence: str = "assumed"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Cluster:
-    """Devices on network dims, inner to outer; the outermost dim grows to hold `devices`."""
+    """Devices on network dims, inner to outer; the outermost dim grows to hold `devices`.
+
+    `pipelined`: all-reduces keep every dim busy without a gap, so that `fill` does not count for them: the hierarchical
+    closed form of COMET (arXiv 2211.16648), where `fill` is 1 / chunks.
+    """
 
     key: str
     name: str
@@ -125,6 +141,13 @@ class Cluster:
     devices: Num = count("devices in the job", default=8.0)
     fill: Num = quantity(
         "", "share of the faster dims' time that chunk pipelining leaves exposed", default=0.15, high=1.0
+    )
+    pipelined: bool = False
+    launch: Num = quantity(
+        "s",
+        "host time to launch a collective on one device where one process drives all of a node (nccl-tests -g)",
+        default=0.0,
+        high=1.0,
     )
     source: str = ""
     confidence: str = "assumed"

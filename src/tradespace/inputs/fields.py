@@ -34,9 +34,9 @@ def switch(doc: str, *, default: float = 0.0) -> Any:
     return quantity("", doc, default=default, low=0.0, high=1.0, whole=True)
 
 
-def series(unit: str, doc: str, *, low: float = 0.0, high: float = 1e30) -> Any:
+def series(unit: str, doc: str, *, default: Any = MISSING, low: float = 0.0, high: float = 1e30) -> Any:
     """A tuple of numbers with one unit and one pair of bounds."""
-    return field(metadata={"series": Quantity(unit, doc, low, high, False)})
+    return field(default=default, metadata={"series": Quantity(unit, doc, low, high, False)})
 
 
 def quantities(cls: type) -> dict[str, Quantity]:

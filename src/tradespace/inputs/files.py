@@ -51,7 +51,12 @@ def entry_path(kind: str, key: str) -> Path:
 
 def is_path(source: str | Path) -> bool:
     """Whether a text names a file and not a catalog key (keys may hold dots: llama-3.1-8b)."""
-    return isinstance(source, Path) or "/" in source or "\\" in source or source.lower().endswith((".toml", ".json"))
+    return (
+        isinstance(source, Path)
+        or "/" in source
+        or "\\" in source
+        or source.lower().endswith((".toml", ".json", ".csv"))
+    )
 
 
 def read(source: str | Path) -> dict[str, Any]:

@@ -15,31 +15,30 @@ from tradespace.inputs.build import build
 from tradespace.inputs.hf_classic import CLASSIC
 from tradespace.inputs.hf_config import Config, Family, Fields
 from tradespace.inputs.hf_dense import GROUPED
+from tradespace.inputs.hf_encoder import ENCODERS
+from tradespace.inputs.hf_hybrid import HYBRID
+from tradespace.inputs.hf_latent import LATENT
+from tradespace.inputs.hf_moe import MOE
+from tradespace.inputs.layers import Attention
 from tradespace.inputs.model import Model
 
-FAMILIES: Mapping[str, Family] = {**GROUPED, **CLASSIC}
+FAMILIES: Mapping[str, Family] = {**GROUPED, **CLASSIC, **MOE, **LATENT, **HYBRID, **ENCODERS}
 """model_type of a public configuration -> how to read it."""
 NESTED = ("text_config", "llm_config", "language_config")
 TEXT_ONLY = "only the text part of this multimodal configuration is read"
 NOT_YET: Mapping[str, str] = {
-    "a mixture of experts": (
-        "mixtral qwen2_moe qwen3_moe qwen3_vl_moe qwen3_vl_moe_text gpt_oss dbrx olmoe phimoe granitemoe llama4 "
-        "llama4_text glm4_moe ernie4_5_moe hunyuan_v1_moe minimax_m2 mimo_v2_flash step3p7 step3p5 gemma4 gemma4_text "
-        "arctic grok-1 jetmoe"
-    ),
-    "multi-head latent attention": (
-        "deepseek_v2 deepseek_v3 deepseek_v32 deepseek_v4 glm_moe_dsa kimi_k2 minicpm3 longcat_flash glm4_moe_lite"
-    ),
+    "a mixture of experts": ("dbrx phimoe granitemoe ernie4_5_moe hunyuan_v1_moe step3p5 arctic grok-1 jetmoe"),
+    "multi-head latent attention": "minicpm3 longcat_flash glm4_moe_lite",
     "state-space or linear attention layers": (
-        "mamba mamba2 falcon_mamba jamba bamba zamba zamba2 nemotron_h falcon_h1 granitemoehybrid qwen3_next qwen3_5 "
-        "qwen3_5_text qwen3_5_moe qwen3_5_moe_text recurrent_gemma rwkv lfm2 kimi_linear minimax"
+        "mamba2 falcon_mamba bamba zamba zamba2 falcon_h1 granitemoehybrid recurrent_gemma rwkv lfm2 kimi_linear "
+        "minimax"
     ),
     "an encoder": (
-        "bert roberta distilbert albert deberta deberta-v2 xlm-roberta modernbert electra vit clip siglip dinov2 "
-        "dinov3_vit wav2vec2"
+        "roberta distilbert albert deberta deberta-v2 xlm-roberta modernbert electra clip siglip dinov2 dinov3_vit "
+        "wav2vec2"
     ),
-    "an encoder and a decoder": "t5 mt5 umt5 bart mbart pegasus whisper t5gemma m2m_100",
-    "layers of different widths": "nemotron-nas deci openelm gemma3n gemma3n_text",
+    "an encoder and a decoder": "umt5 bart mbart pegasus whisper t5gemma m2m_100",
+    "layers of different widths": "deci openelm gemma3n gemma3n_text",
 }
 _KINDS = {name: kind for kind, names in NOT_YET.items() for name in names.split()}
 
@@ -60,10 +59,11 @@ def from_config(config: Mapping[str, object], where: str) -> Model:
     if not isinstance(config, Mapping):
         raise InputError(f"{where}: a configuration is an object with named fields, not {type(config).__name__}")
     part, place = _text_part(config, where)
-    fields = _family(part, place)(Config(part, place))
+    fields = _family(part, config, place)(Config(part, place, config))
     _check(fields, place)
     nested = part is not config or isinstance(config.get("vision_config"), Mapping)
-    notes = (*fields.pop("notes", ()), *((TEXT_ONLY,) if nested else ()))
+    text_only = nested and not fields.get("front")
+    notes = (*fields.pop("notes", ()), *((TEXT_ONLY,) if text_only else ()))
     name, source = _origin(config, where)
     return build(Model, {**fields, "name": name, "source": source, "notes": notes}, where)
 
@@ -81,8 +81,9 @@ def _text_part(config: Mapping[str, object], where: str) -> tuple[Mapping[str, o
     return config, where
 
 
-def _family(config: Mapping[str, object], where: str) -> Family:
-    kind = config.get("model_type")
+def _family(config: Mapping[str, object], outer: Mapping[str, object], where: str) -> Family:
+    """The reader of a text part's model_type, else of the file's."""
+    kind = config.get("model_type", outer.get("model_type"))
     if kind is None:
         raise InputError(f"{where}: missing 'model_type', the family of the model such as 'llama'")
     if not isinstance(kind, str):
@@ -98,11 +99,15 @@ def _family(config: Mapping[str, object], where: str) -> Family:
 
 def _check(fields: Fields, where: str) -> None:
     """Whole head widths and whole groups of heads, as every one of these classes needs them."""
-    if fields["head_dim"] != int(fields["head_dim"]):
-        raise InputError(f"{where}: {fields['hidden']:g} (width) is not a multiple of {fields['heads']:g} heads")
-    if fields["heads"] % fields["kv_heads"]:
-        given = f"{fields['heads']:g} heads are not a multiple of {fields['kv_heads']:g} key/value heads"
-        raise InputError(f"{where}: {given} (num_key_value_heads)")
+    found = [(fields["heads"], fields["kv_heads"], fields["head_dim"])]
+    for layer in fields.get("kinds", ()):
+        found += [(p.heads, p.kv_heads, p.head_dim) for p in layer.parts if isinstance(p, Attention)]
+    for heads, kv_heads, head_dim in found:
+        if head_dim != int(head_dim):
+            raise InputError(f"{where}: {fields['hidden']:g} (width) is not a multiple of {heads:g} heads")
+        if heads % kv_heads:
+            given = f"{heads:g} heads are not a multiple of {kv_heads:g} key/value heads"
+            raise InputError(f"{where}: {given} (num_key_value_heads)")
 
 
 def _origin(config: Mapping[str, object], where: str) -> tuple[str, str]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tradespace.inputs.hf_config import PARALLEL, WINDOWED, Config, Family, Fields, Names, attention_bias, base_fields
+from tradespace.inputs.hf_config import PARALLEL, Config, Family, Fields, Names, attention_bias, base_fields
+from tradespace.inputs.hf_layers import FULL, SLIDING, windows
 
 NEOX = Names()
 GPT = Names(
@@ -82,7 +83,10 @@ def gpt_neox(config: Config) -> Fields:
 def gpt_neo(config: Config) -> Fields:
     """GPT-Neo: learned positions, no biases on queries, keys and values; every second layer has a window of 256."""
     positions = config.size("positions", NEO.positions)
-    return _classic(config, NEO, positions=positions, qkv_bias=0.0, notes=(WINDOWED,))
+    fields = _classic(config, NEO, positions=positions, qkv_bias=0.0)
+    places = [(FULL, SLIDING)[i % 2] for i in range(int(fields["layers"]))]
+    named = Config({"sliding_window": config.table.get("window_size")}, config.where)
+    return windows(named if config.states("window_size") else config, fields, places, preset=256.0)
 
 
 def mpt(config: Config) -> Fields:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from tradespace.errors import InputError, nearest
+from tradespace.inputs import families
 from tradespace.inputs.build import build
 from tradespace.inputs.cluster import Cluster, CollectiveCurve, Device
 from tradespace.inputs.fields import quantities
@@ -134,7 +136,7 @@ def _check_network(built: Cluster, where: str) -> None:
 
 
 def model(source: Source, seq: float | None = None) -> Model:
-    """A model from a catalog key, a Hugging Face config.json, a TOML file or a table.
+    """A model from a catalog key, a Hugging Face config.json, a TOML file, a CSV layer table or a table.
 
     `seq` in tokens defaults to what the file states, else to 4096 or the model's maximum if that is smaller.
 
@@ -149,15 +151,34 @@ def model(source: Source, seq: float | None = None) -> Model:
 
         built = from_config(config, str(source))
     else:
-        table, where, _ = resolve("models", source)
+        if file is not None and str(file).lower().endswith(".csv"):
+            table, where = families.from_csv(Path(file)), str(file)
+        else:
+            table, where, _ = resolve("models", source)
+            table = families.completed(table, where, None if file is None else Path(file))
         stated = "seq" in table
         table.pop("key", None)
         built = build(Model, table, where)
+        families.check(built, where)
     if seq is not None:
         built = replace(built, seq=number(seq, quantities(Model)["seq"], "seq"))
     elif not stated:
         longest = float(built.max_seq)
         built = replace(built, seq=min(LONGEST_DEFAULT, longest) if longest else LONGEST_DEFAULT)
+    _check_pattern(built)
     if 0.0 < float(built.positions) < float(built.seq):
         raise InputError(f"{built.name}: seq = {built.seq:g}, but its position table has {built.positions:g} rows")
     return built
+
+
+def _check_pattern(built: Model) -> None:
+    """One kind for every layer, and kinds with names of their own."""
+    names = [kind.name for kind in built.kinds]
+    if not names and not built.pattern:
+        return
+    if len(set(names)) != len(names) or {"embedding", "head"} & set(names):
+        raise InputError(f"{built.name}: kinds need different names, none of them 'embedding' or 'head', not {names}")
+    known = [float(i) for i in range(len(names))]
+    if len(built.pattern) != built.layers or any(place not in known for place in built.pattern):
+        ends = f"from 0 to {len(names) - 1}" if names else "of kinds"
+        raise InputError(f"{built.name}: pattern needs one index {ends} for each of the {built.layers:g} layers")

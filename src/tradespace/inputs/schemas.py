@@ -8,7 +8,7 @@ from tradespace.errors import InputError, nearest
 from tradespace.inputs.build import schema
 from tradespace.inputs.cluster import Cluster, Device
 from tradespace.inputs.model import Model
-from tradespace.inputs.strategies import SCHEDULES, SHORT
+from tradespace.inputs.strategies import MODULES, SCHEDULES, SHORT
 from tradespace.inputs.strategy import RECOMPUTE_CODES, Strategy
 
 CLASSES: dict[str, type] = {"model": Model, "device": Device, "cluster": Cluster, "strategy": Strategy}
@@ -31,13 +31,13 @@ def _notation(found: dict[str, Any]) -> dict[str, Any]:
     """A strategy file in the notation: words for codes, short names, keys that are checked or not modelled yet."""
     properties: dict[str, Any] = found["properties"]
     degree = {"type": "integer", "minimum": 1}
-    properties["recompute"] = {"anyOf": [{"enum": list(RECOMPUTE_CODES)}, properties["recompute"]], "default": "none"}
+    words = [{"enum": list(RECOMPUTE_CODES)}, {"type": "string", "description": f"{', '.join(MODULES)} joined by +"}]
+    properties["recompute"] = {"anyOf": [*words, properties["recompute"]], "default": "none"}
     properties["schedule"] = {"enum": list(SCHEDULES), "default": "1f1b"}
     properties["overlap"] = {"anyOf": [{"enum": ["all", "none"]}, properties["overlap"]]}
     properties["order"] = {"type": "string", "default": "tp-cp-ep-dp-pp", "description": "groups, inner to outer"}
     properties["data"] = {**degree, "description": "data-parallel degree; derived, checked if given"}
-    properties["expert"] = {"const": 1, "description": "expert parallelism is not modelled yet"}
-    properties["expert_tensor"] = {**degree, "description": "1 or the tensor degree"}
+    properties["expert_tensor"] = {**degree, "description": "tensor degree inside an expert; default: tensor"}
     properties["offload"] = {"const": "none"}
     properties.update({short: properties[long] for short, long in SHORT.items()})
     found["required"] = ["global_batch"]

@@ -15,6 +15,20 @@ from tradespace.inputs.strategy import Strategy
 from tradespace.inputs.traps import check_value
 
 T = TypeVar("T")
+FLAT = (
+    "layers",
+    "heads",
+    "kv_heads",
+    "head_dim",
+    "ffn",
+    "gated",
+    "qkv_bias",
+    "out_bias",
+    "mlp_bias",
+    "norms",
+    "qk_norm",
+)
+"""Fields of a Model that describe its layers where they are all alike."""
 ROOTS = ("model", "device", "network", "cluster", "strategy")
 
 
@@ -66,11 +80,14 @@ def checked(node: Any, path: str, text: str, where: str) -> Any:
     for part in parents:
         node = _child(node, part, where)
     item = _field(node, last, where)
+    if isinstance(node, Model) and node.kinds and last in FLAT:
+        known = ", ".join(f"kinds.{kind.name}" for kind in node.kinds)
+        raise InputError(f"{where}: {node.name} has layers of its own sizes; set those of {known}, or edit its file")
     owner: type = type(node)
     kind = hints(owner)[last]
     if "quantity" not in item.metadata and kind not in (str, bool):
-        known = _names(_child(node, last, where))
-        hint = f", such as {where}.{known[0]}" if known else ""
+        names = _names(_child(node, last, where))
+        hint = f", such as {where}.{names[0]}" if names else ""
         raise InputError(f"{where}: holds several values; name one of them{hint}")
     words = {"1": True, "true": True, "0": False, "false": False}
     return field_value(item, kind, words.get(text.lower(), text) if kind is bool else text, where)

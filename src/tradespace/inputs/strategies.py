@@ -29,9 +29,11 @@ SHORT = {
     "vp": "virtual_stages",
     "dp": "data",
 }
-EXTRA = ("data", "expert", "expert_tensor", "offload")
+EXTRA = ("data", "offload")
 """Keys of the notation that are not fields of Strategy: derived, or not modelled."""
-SCHEDULES = ("1f1b", "gpipe", "interleaved")
+MODULES = ("attention_core", "layernorm", "mla_up_proj", "moe_act", "moe")
+"""What selective recomputation can repeat (Megatron-Core's --recompute-modules)."""
+SCHEDULES = ("1f1b", "gpipe", "interleaved", "comet-loop")
 LATER_SCHEDULES = ("zb-h1", "zb-v", "dualpipe", "dualpipe-v")
 _DEGREE = Quantity("", "a parallel degree", 1.0, 1e9, True)
 _COMET = re.compile(r"mp(\d+)_dp(\d+)", re.IGNORECASE)
@@ -98,7 +100,10 @@ def strategy(source: Source, *, cluster: Cluster, profile: Source | Profile | No
     if "global_batch" not in given:
         raise InputError(f"{where}: global_batch is missing (sequences per step over all devices)")
     values = {key: value_of(key, value, f"{where}.{key}") for key, value in given.items() if key not in EXTRA}
-    values.setdefault("sequence_parallel", 1.0 if values.get("tensor", 1.0) > 1.0 else 0.0)
+    split = values.get("tensor", 1.0) > 1.0 and values.get("schedule") != "comet-loop"
+    values.setdefault("sequence_parallel", 1.0 if split else 0.0)
+    values.setdefault("expert_tensor", values.get("tensor", 1.0))
+    values |= _recomputed_modules(given)
     if "profile" not in values:
         values["profile"] = _part(Profile, "profiles", profile or default_profile(cluster.device))
     for key, part in (("precision", Precision), ("optimizer", Optimizer)):
@@ -163,13 +168,7 @@ def _long_names(table: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def _check_unmodelled(given: Mapping[str, Any], where: str) -> None:
-    """Expert parallelism and offload are keys of the notation that the model does not know yet."""
-    if number(given.get("expert", 1.0), _DEGREE, f"{where}.expert") != 1.0:
-        given_degree = given["expert"]
-        raise InputError(f"{where}: expert = {given_degree}, but expert parallelism is not modelled yet; leave it at 1")
-    own = number(given.get("expert_tensor", 1.0), _DEGREE, f"{where}.expert_tensor")
-    if own not in (1.0, number(given.get("tensor", 1.0), _DEGREE, f"{where}.tensor")):
-        raise InputError(f"{where}: expert_tensor = {own:g}, but expert parallelism is not modelled yet; leave it out")
+    """Offload is a key of the notation that the model does not know yet."""
     if given.get("offload", "none") != "none":
         raise InputError(f"{where}: offload = {given['offload']!r}, but only 'none' is modelled yet")
 
@@ -180,9 +179,14 @@ def value_of(key: str, value: Any, where: str) -> Any:
         classes: dict[str, Any] = {"profile": Profile, "precision": Precision, "optimizer": Optimizer}
         return _part(classes[key], f"{key}s", value)
     if key == "recompute" and isinstance(value, str) and not value.isdigit():
-        if value not in RECOMPUTE_CODES:
-            raise InputError(f"{where}: unknown value '{value}'{nearest(value, RECOMPUTE_CODES)}")
-        return RECOMPUTE_CODES[value]
+        if value in RECOMPUTE_CODES:
+            return RECOMPUTE_CODES[value]
+        for word in value.split("+"):
+            if word not in MODULES:
+                raise InputError(f"{where}: unknown value '{word}'{nearest(word, (*RECOMPUTE_CODES, *MODULES))}")
+        return RECOMPUTE_CODES["selective"]
+    if key == "modules":
+        return _modules(value, where)
     if key == "shard" and value == "data":
         return 0.0
     if key == "schedule":
@@ -193,6 +197,22 @@ def value_of(key: str, value: Any, where: str) -> Any:
         return _order(value, where)
     item = next(item for item in fields(Strategy) if item.name == key)
     return field_value(item, hints(Strategy)[key], value, where)
+
+
+def _modules(value: Any, where: str) -> tuple[str, ...]:
+    """Names of modules, as text joined by + or as a list."""
+    words = value.split("+") if isinstance(value, str) else list(value) if isinstance(value, (list, tuple)) else [value]
+    for word in words:
+        if word not in MODULES:
+            raise InputError(f"{where}: unknown module {word!r}{nearest(str(word), MODULES)}")
+    return tuple(words)
+
+
+def _recomputed_modules(given: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    """The modules that `recompute=mla_up_proj+moe_act` names; nothing for none, selective and full."""
+    value = given.get("recompute")
+    named = isinstance(value, str) and not value.isdigit() and value not in RECOMPUTE_CODES
+    return {"modules": tuple(str(value).split("+"))} if named else {}
 
 
 def _schedule(value: Any, where: str) -> str:

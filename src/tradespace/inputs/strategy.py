@@ -44,7 +44,9 @@ class Optimizer:
 class Profile:
     """What a framework's kernels, host code and overlap do, as counted or measured numbers; one for all runs of it.
 
-    Passes are reads or writes of one activation tensor; `f` forward, `b` backward.
+    Passes are reads or writes of one activation tensor; `f` forward, `b` backward. `traffic` names the model of GEMM
+    memory traffic (`cost.traffic`: compulsory, buffered, tiled), `hybrid` that of memory in several tiers
+    (`cost.tiers`: serial, parallel, placed).
     """
 
     name: str
@@ -63,6 +65,12 @@ class Profile:
     copy_b: Num = quantity("", "the same, backward", default=6.0)
     score_f: Num = quantity("", "passes over one score matrix of unfused attention", default=6.5)
     score_b: Num = quantity("", "the same, backward", default=9.5)
+    permute: Num = quantity(
+        "", "passes over the routed copies to sort them by expert and back, at the rate of plain kernels", default=6.4
+    )
+    small_group: Num = quantity(
+        "", "rows per expert at which a grouped GEMM reaches half the rate of a dense one", default=0.0
+    )
     loss_f: Num = quantity("byte", "traffic of the cross-entropy per logit", default=8.0)
     loss_b: Num = quantity("byte", "the same, backward", default=4.0)
     accumulate: Num = quantity(
@@ -73,9 +81,12 @@ class Profile:
     host_b: Num = quantity("s", "the same, backward", default=0.0)
     host_tensor_f: Num = quantity("s", "the same with tensor parallelism, forward", default=0.0)
     host_tensor_b: Num = quantity("s", "the same with tensor parallelism, backward", default=0.0)
+    host_experts_f: Num = quantity("s", "host time to launch a layer with experts, forward", default=0.0)
+    host_experts_b: Num = quantity("s", "the same, backward", default=0.0)
     graph_f: Num = quantity("s", "host time of a layer under CUDA graphs, forward", default=0.05e-3)
     graph_b: Num = quantity("s", "the same, backward", default=0.08e-3)
     hide_tensor: Num = quantity("", "hidden share of tensor-parallel exchanges", default=0.0, high=1.0)
+    hide_expert: Num = quantity("", "hidden share of the experts' all-to-all", default=0.0, high=1.0)
     hide_p2p: Num = quantity("", "hidden share of pipeline transfers", default=0.0, high=1.0)
     data_window: Num = quantity(
         "", "share of the last backward that hides the gradient reduction", default=0.9, high=1.0
@@ -103,6 +114,8 @@ class Profile:
     spread_low: Num = quantity("", "the same for runs in 8 or 4 bits", default=0.20)
     balanced: Num = switch("1: layers are split over stages by cost, not by count")
     overhead: Num = quantity("byte", "allocated beyond the counted tensors", default=0.2e9)
+    traffic: str = "tiled"
+    hybrid: str = "serial"
     source: str = ""
     confidence: str = "assumed"
 
@@ -115,14 +128,17 @@ class Overlap:
     gradient: Num = switch("gradient reduction behind the last backward", default=1.0)
     parameter: Num = switch("parameter gathering behind the first forward", default=1.0)
     pipeline: Num = switch("stage-to-stage transfers behind compute", default=1.0)
+    expert: Num = switch("expert dispatch and combine behind compute", default=1.0)
+    shared_expert: Num = switch("expert dispatch and combine behind the shared experts", default=0.0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Strategy:
     """How the model is laid over the devices; degrees may be open-axis arrays.
 
-    The data-parallel degree is derived: devices / (tensor x context x pipeline). Recompute is a code, see
-    `RECOMPUTE_CODES`.
+    The data-parallel degree is derived: devices / (tensor x context x pipeline). Experts fold the devices of a stage
+    a second way: expert x expert_tensor x expert-data. Recompute is a code, see `RECOMPUTE_CODES`; selective
+    recomputation repeats the operators of `modules`.
     """
 
     profile: Profile
@@ -132,12 +148,21 @@ class Strategy:
     tensor: Num = count("tensor-parallel degree", default=1.0)
     sequence_parallel: Num = switch("1: norms and residuals are sharded over the sequence in the tensor group")
     context: Num = count("context-parallel degree", default=1.0)
+    expert: Num = count("expert-parallel degree", default=1.0)
+    expert_tensor: Num = count("tensor-parallel degree inside an expert", default=1.0)
+    imbalance: Num = quantity(
+        "",
+        "tokens on the busiest expert rank over the mean; 1 = balanced routing, assumed unless given",
+        default=1.0,
+        low=1.0,
+    )
     pipeline: Num = count("pipeline stages", default=1.0)
     virtual_stages: Num = count("model chunks per stage", default=1.0)
     zero: Num = quantity("", "ZeRO stage 0-3 (3 = FSDP full shard)", default=1.0, high=3.0, whole=True)
     shard: Num = quantity("", "devices that share one copy of sharded states; 0 = all of data x context", default=0.0)
     micro_batch: Num = count("sequences of one microbatch on one data-parallel rank", default=1.0)
     recompute: Num = quantity("", "0 none, 1 selective (attention core), 2 full", default=0.0, high=2.0, whole=True)
+    modules: tuple[str, ...] = ("attention_core",)
     flash: Num = switch("1: fused attention that stores no score matrix", default=1.0)
     cuda_graphs: Num = switch("1: kernels are launched as graphs")
     schedule: str = "1f1b"

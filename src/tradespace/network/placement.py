@@ -1,20 +1,23 @@
 """Which network dims a parallel group spans: the one place that decides it.
 
 Groups are laid out in the strategy's order from the inner dim outwards. A group takes gcd(group, rest of the dim)
-ranks inside a dim; what remains spans the next one (spec of the physical model: the worst group is priced).
+ranks inside a dim; what remains spans the next one: a group that does not tile a node is priced as its worst member.
+A job smaller than a dim lies inside it. A dim's congestion by the number of ranks is part of what a byte costs there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tradespace.inputs.cluster import Cluster, Dim
 from tradespace.inputs.strategy import Strategy
-from tradespace.num import Num, gcd, maximum, whole
+from tradespace.num import Num, any_true, ceil, gcd, maximum, minimum, take, whole
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,18 +26,33 @@ class Ranks:
 
     count: Num
     index: int | NDArray[np.intp]  # the count as a row of measured tables
-    wire: Num  # seconds per byte of the full tensor that a reduce-scatter takes at the dim's nominal rate
+    byte_time: Num  # seconds per byte of one device into the dim
+    wire: Num  # seconds per byte of the full tensor that a reduce-scatter takes: (n - 1)/n of byte_time
     alone: bool  # a single candidate's group that does not span this dim
+    known: dict[tuple[str, int], Any] = field(default_factory=dict)  # what collectives found out about these ranks
 
     @staticmethod
-    def of(count: Num, byte_time: Num) -> Ranks:
+    def of(count: Num, byte_time: Num, slowdown: NDArray[np.float64] | None = None) -> Ranks:
         """Ranks from their number and the dim's seconds per byte: each sends (n - 1)/n of a tensor.
+
+        `slowdown`: by how much longer a byte takes with so many ranks (a row for each number of them).
 
         >>> Ranks.of(4.0, 2.0).wire
         1.5
         """
+        index = whole(count)
+        if slowdown is not None:
+            byte_time = byte_time * take(slowdown, index)
         wire = (count - 1.0) / count * byte_time
-        return Ranks(count, whole(count), wire, isinstance(count, float) and count == 1.0)
+        return Ranks(count, index, byte_time, wire, isinstance(count, float) and count == 1.0)
+
+    def at_least_two(self) -> Ranks:
+        """The same ranks with a neighbour for those that are alone, so that n - 1 may divide.
+
+        >>> Ranks.of(1.0, 2.0).at_least_two().count
+        2.0
+        """
+        return Ranks.of(maximum(self.count, 2.0), self.byte_time)
 
 
 Span = tuple[Ranks, ...]
@@ -46,10 +64,14 @@ class Layout:
 
     spans: Mapping[str, Span]
     byte_time: tuple[Num, ...]
+    slowdown: tuple[NDArray[np.float64] | None, ...]  # of each dim, by the number of ranks; None = no congestion
 
 
-def place(degrees: Mapping[str, Num], order: tuple[str, ...], network: tuple[Dim, ...]) -> Layout:
-    """Lay the groups over the dims. `degrees`: group -> degree; dims of size 0 hold as many as needed.
+def place(
+    degrees: Mapping[str, Num], order: tuple[str, ...], network: tuple[Dim, ...], devices: Num | None = None
+) -> Layout:
+    """Lay the groups over the dims. `degrees`: group -> degree; dims of size 0 hold as many as needed; `devices`: of
+    the job (absent: it fills every inner dim).
 
     >>> from tradespace.inputs.cluster import Dim
     >>> dims = (Dim(name="nvlink", kind="switch", size=8.0, bandwidth=4.5e11),
@@ -59,17 +81,24 @@ def place(degrees: Mapping[str, Num], order: tuple[str, ...], network: tuple[Dim
     """
     spans: dict[str, list[Ranks]] = {name: [] for name in order}
     left = {name: degrees[name] for name in order}
-    byte_time = byte_times(network)
+    byte_time, slowdown = byte_times(network), tuple(slowdown_of(dim) for dim in network)
     for i, dim in enumerate(network):
         outermost = i == len(network) - 1
-        room: Num = dim.size
+        room = dim.size if devices is None or outermost else _room(dim.size, devices)
         for name in order:
             taken = left[name] if outermost else gcd(left[name], room)
-            spans[name].append(Ranks.of(taken, byte_time[i]))
+            spans[name].append(Ranks.of(taken, byte_time[i], slowdown[i]))
             if not outermost:
                 left[name] = left[name] / taken
                 room = room / taken
-    return Layout({name: tuple(taken) for name, taken in spans.items()}, byte_time)
+        if devices is not None and not outermost:
+            devices = ceil(devices / dim.size)
+    return Layout({name: tuple(taken) for name, taken in spans.items()}, byte_time, slowdown)
+
+
+def _room(size: Num, devices: Num) -> Num:
+    """Ranks that a job has inside a dim: its size, or the whole job where that is smaller."""
+    return minimum(size, devices) if any_true(devices < size) else size
 
 
 def byte_times(network: tuple[Dim, ...]) -> tuple[Num, ...]:
@@ -77,15 +106,43 @@ def byte_times(network: tuple[Dim, ...]) -> tuple[Num, ...]:
     return tuple(dim.oversubscription / dim.bandwidth for dim in network)
 
 
+def slowdown_of(dim: Dim) -> NDArray[np.float64] | None:
+    """Seconds per byte of a congested dim over those of a healthy one, by the number of ranks; None where healthy.
+
+    Linear between the stated numbers of ranks, constant beyond both ends.
+
+    >>> dim = Dim(name="fabric", kind="switch", size=0.0, bandwidth=5e10,
+    ...           congestion_ranks=(2.0, 4.0), congestion_share=(1.0, 0.5))
+    >>> [float(x) for x in slowdown_of(dim)]
+    [1.0, 1.0, 1.0, 1.5, 2.0]
+    """
+    return _slowdown(dim.congestion_ranks, dim.congestion_share) if dim.congestion_ranks else None
+
+
+@lru_cache(maxsize=64)
+def _slowdown(ranks: tuple[float, ...], share: tuple[float, ...]) -> NDArray[np.float64]:
+    return np.interp(np.arange(int(ranks[-1]) + 1), ranks, 1.0 / np.array(share))
+
+
 def joined(layout: Layout, *names: str) -> Span:
     """Ranks per dim of the group that several groups form together (data x context shards the states)."""
     first, *others = (layout.spans[name] for name in names)
     for other in others:
         first = tuple(
-            b if a.alone else a if b.alone else Ranks.of(a.count * b.count, byte_time)
-            for a, b, byte_time in zip(first, other, layout.byte_time, strict=True)
+            b if a.alone else a if b.alone else Ranks.of(a.count * b.count, byte_time, slowdown)
+            for a, b, byte_time, slowdown in zip(first, other, layout.byte_time, layout.slowdown, strict=True)
         )
     return first
+
+
+def whole_cluster(cluster: Cluster) -> Span:
+    """The span of one group of all devices of a cluster.
+
+    >>> from tradespace.inputs import load
+    >>> [ranks.count for ranks in whole_cluster(load.cluster("dgx-h100", devices=16))]
+    [8.0, 2.0]
+    """
+    return place({"all": cluster.devices}, ("all",), cluster.network, cluster.devices).spans["all"]
 
 
 def layout(strategy: Strategy, cluster: Cluster, data: Num, shard: Num) -> Layout:
@@ -102,4 +159,4 @@ def layout(strategy: Strategy, cluster: Cluster, data: Num, shard: Num) -> Layou
     order: list[str] = []
     for name in strategy.order:
         order += ["shard", "replica"] if name == "data" else [name] if name in degrees else []
-    return place(degrees, tuple(order), cluster.network)
+    return place(degrees, tuple(order), cluster.network, cluster.devices)

@@ -15,6 +15,7 @@ from tradespace.inputs.strategy import RECOMPUTE_CODES
 from tradespace.step import TIME_PARTS, Step
 from tradespace.workload.count import flops_per_token, parameters
 from tradespace.workload.legality import REASONS
+from tradespace.workload.loops import is_looped
 
 BAND_80 = 1.2816  # half-width of a central 80 % interval in standard deviations (normal quantile)
 
@@ -72,6 +73,8 @@ def strategy_document(step: Step) -> dict[str, Any]:
         "tp": s.tensor,
         "sp": s.sequence_parallel,
         "cp": s.context,
+        "ep": s.expert,
+        "etp": s.expert_tensor,
         "pp": s.pipeline,
         "vp": s.virtual_stages,
         "dp": step.data,
@@ -83,7 +86,8 @@ def strategy_document(step: Step) -> dict[str, Any]:
         "cuda_graphs": s.cuda_graphs,
     }
     found: dict[str, Any] = {key: _whole(scalar(value)) for key, value in numbers.items()}
-    found["recompute"] = words[scalar(s.recompute)]
+    named = scalar(s.recompute) == RECOMPUTE_CODES["selective"] and s.modules != ("attention_core",)
+    found["recompute"] = "+".join(s.modules) if named else words[scalar(s.recompute)]
     found |= {"precision": s.precision.name, "optimizer": s.optimizer.name, "schedule": s.schedule}
     return found | {"profile": s.profile.name, "order": "-".join(s.order)}
 
@@ -99,7 +103,9 @@ def strategy_text(step: Step) -> str:
     """
     keys = strategy_document(step)
     shown = [f"tp={keys['tp']}"]
-    shown += [f"{k}={keys[k]}" for k in ("cp", "pp", "vp") if keys[k] != 1]
+    shown += [f"{k}={keys[k]}" for k in ("cp", "ep", "pp", "vp") if keys[k] != 1]
+    if keys["ep"] != 1 and keys["etp"] != keys["tp"]:
+        shown.append(f"etp={keys['etp']}")
     if keys["sp"] != int(keys["tp"] > 1):
         shown.append(f"sp={keys['sp']}")
     shown += [f"zero={keys['zero']}", f"micro_batch={keys['micro_batch']}", f"recompute={keys['recompute']}"]
@@ -118,6 +124,7 @@ def step_document(step: Step) -> dict[str, Any]:
         "schema": 1,
         "step_time_s": time,
         "tokens_per_s_per_device": scalar(step.tokens_per_s_per_device),
+        **_samples(step),
         "model_tflops_per_device": scalar(step.model_flops_per_s_per_device) / 1e12,
         "mfu": scalar(step.mfu),
         "hfu": scalar(step.hfu),
@@ -136,6 +143,13 @@ def step_document(step: Step) -> dict[str, Any]:
         "high": time * math.exp(spread),
         "sources": [source for source in dict.fromkeys(step.sources) if source],
     }
+
+
+def _samples(step: Step) -> dict[str, float]:
+    """Samples per second of the whole job, for models whose sequences are samples (recommendation, layer tables)."""
+    if not is_looped(step.model):
+        return {}
+    return {"samples_per_s": scalar(step.strategy.global_batch) / scalar(step.step_time)}
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:
@@ -196,6 +210,7 @@ def ladder(step: Step) -> list[dict[str, Any]]:
         ("pipeline bubble and imbalance", time["bubble"], f"schedule {step.strategy.schedule}"),
         ("exposed tensor exchanges", time["exposed_tensor"], "collectives on the network dims of the group"),
         ("exposed context exchanges", time["exposed_context"], "ring of keys and values behind attention"),
+        ("exposed expert exchanges", time["exposed_expert"], "dispatch and combine among the experts' devices"),
         ("exposed pipeline transfers", time["exposed_pipeline"], "stage boundaries"),
         ("exposed data-parallel exchanges", time["exposed_data"], "gradients and parameters behind compute"),
         ("optimizer", time["optimizer"], step.strategy.optimizer.source),

@@ -24,7 +24,8 @@ def step_table(step: Step) -> Group:
     head = (
         f"{step.model.name} on {document['devices']} x {step.cluster.device.name}, {strategy_text(step)}\n"
         f"{document['step_time_s']:.4g} s per step (80 % band {document['low']:.4g} to {document['high']:.4g} s), "
-        f"{document['tokens_per_s_per_device']:,.0f} tokens/s per device, MFU {document['mfu']:.1%}: "
+        f"{document['tokens_per_s_per_device']:,.0f} {'samples' if 'samples_per_s' in document else 'tokens'}/s per "
+        f"device, MFU {document['mfu']:.1%}: "
         f"{document['verdict']}"
     )
     time = Table(box=None, pad_edge=False)

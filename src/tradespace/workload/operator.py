@@ -58,13 +58,17 @@ class AttentionCore:
 class Exchange:
     """A collective among a group of the strategy: `volume` = bytes of the full tensor, run with weight `share`.
 
-    `share` is 1 where the exchange happens, 0 where it does not (so that a switch can be an axis).
+    `share` is 1 where the exchange happens, 0 where it does not (so that a switch can be an axis). `awaited` names the
+    operator that waits for it where work goes on meanwhile. `routing` = (experts per token, groups of experts, groups
+    that a token may reach) of an all-to-all that sends one copy of a token to each node.
     """
 
     collective: str
     group: str
     volume: Num
     share: Num = 1.0
+    awaited: str = ""
+    routing: tuple[Num, Num, Num] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,20 +76,24 @@ class Work:
     """One phase of an operator on one device for one microbatch.
 
     `shape` is what runs on the matrix units, `traffic` the bytes that memory-bound kernels read and write,
-    `exchanges` the collectives that the phase waits for.
+    `exchanges` the collectives that the phase waits for, `flops` those of a memory-bound kernel where they are counted.
     """
 
     shape: Gemm | AttentionCore | None = None
     traffic: Num = 0.0
     exchanges: tuple[Exchange, ...] = ()
+    flops: Num = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operator:
     """A named operation with its three phases, the parameters it holds and the bytes it saves for backward.
 
-    `kind` is gemm, head (a GEMM that stays in 16 bits), attention, score (unfused attention), pass (memory-bound) or
-    lookup. `core` marks what selective recomputation runs again instead of saving.
+    `kind` is gemm, grouped (one GEMM per local expert), head (a GEMM that stays in 16 bits), attention, score (unfused
+    attention), pass (memory-bound), lookup, adapter, once (a projection of one token per sequence) or held (parameters
+    without work). `module` names what selective recomputation may run again instead of saving. `chosen` = (experts per
+    token, experts) marks weights of routed experts: they are sharded over the expert-data group, and a token uses its
+    share.
     """
 
     name: str
@@ -95,25 +103,32 @@ class Operator:
     weight_grad: Work | None = None
     weights: Num = 0.0
     saved: Num = 0.0
-    core: bool = False
+    module: str = ""
+    chosen: tuple[Num, Num] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """The operators of one kind of layer; `weights` = parameters of one such layer on one device. `volume` = bytes of
-    its input for one microbatch in the tensor group, `boundary` = those that one device holds."""
+    """The operators of one kind of layer; `weights` = parameters of one such layer on one device, of which `routed`
+    belong to experts (`experts`: there are some) and `adapters` to adapters. `volume` = bytes of its input for one
+    microbatch in the tensor group, `boundary` = those that one device holds."""
 
     kind: str
     operators: tuple[Operator, ...]
     weights: Num
     boundary: Num
     volume: Num
+    routed: Num = 0.0
+    experts: bool = False
+    adapters: Num = 0.0
 
     @staticmethod
     def of(kind: str, operators: tuple[Operator, ...], boundary: Num = 0.0, volume: Num = 0.0) -> Block:
         """A block from its operators; their parameters are added up once."""
         held = [op.weights for op in operators if not (isinstance(op.weights, float) and op.weights == 0.0)]
-        return Block(kind, operators, total(held), boundary, volume)
+        routed = [op.weights for op in operators if op.chosen is not None]
+        adapters = total([op.weights for op in operators if op.kind == "adapter"])
+        return Block(kind, operators, total(held), boundary, volume, total(routed), bool(routed), adapters)
 
 
 def total(values: Sequence[Num]) -> Num:
@@ -155,6 +170,8 @@ def gemm_operator(
     before_back: tuple[Exchange, ...] = (),
     after_back: tuple[Exchange, ...] = (),
     gather_back: tuple[Exchange, ...] = (),
+    module: str = "",
+    chosen: tuple[Num, Num] | None = None,
 ) -> Operator:
     """A linear layer: forward (m, k, n), input gradient (m, n, k), weight gradient (k, m, n).
 
@@ -169,13 +186,22 @@ def gemm_operator(
         Work(shape.weight_grad, exchanges=gather_back),
         weights=shape.right * shape.batch + bias,
         saved=saved,
+        module=module,
+        chosen=chosen,
     )
 
 
 def pass_operator(
-    name: str, kind: str, size: Num, forward: Num, backward: Num, *, weights: Num = 0.0, saved: Num = 0.0
+    name: str,
+    kind: str,
+    size: Num,
+    forward: Num,
+    backward: Num,
+    *,
+    weights: Num = 0.0,
+    saved: Num = 0.0,
+    module: str = "",
 ) -> Operator:
     """A memory-bound operation over `size` bytes: `forward` and `backward` passes of it."""
-    return Operator(
-        name, kind, Work(traffic=size * forward), Work(traffic=size * backward), weights=weights, saved=saved
-    )
+    work, back = Work(traffic=size * forward), Work(traffic=size * backward)
+    return Operator(name, kind, work, back, weights=weights, saved=saved, module=module)

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from tradespace.num import Bool, Num, at_least, both, either, floor, is_multiple, maximum, minimum
+import numpy as np
+from numpy.typing import NDArray
+
+from tradespace.inputs.model import Model
+from tradespace.num import Bool, Num, at_least, both, either, floor, is_multiple, maximum, minimum, take, whole
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StageClass:
-    """Stages that hold the same blocks: `count` of them, the first one at `index` (0 = first stage)."""
+    """Stages that hold the same blocks: `count` of them, the first one at `index` (0 = first stage).
+
+    `numbers` are the layers of each kind, a mean over the class where its stages differ; they sum to `layers`.
+    """
 
     name: str
     count: Num
@@ -17,6 +26,7 @@ class StageClass:
     layers: Num
     embedding: Num  # 1 where the stage holds the input embedding
     head: Num  # 1 where it holds final norm, output head and loss
+    numbers: Mapping[str, Num]
 
 
 def partition(layers: Num, pipeline: Num, head_cost: Num) -> tuple[StageClass, StageClass, StageClass, StageClass]:
@@ -40,11 +50,51 @@ def partition(layers: Num, pipeline: Num, head_cost: Num) -> tuple[StageClass, S
     first_layers = base + (rest - heavy)
     last_layers = several * maximum(base - extra, 0.0)
     return (
-        StageClass("first", 1.0, 0.0, first_layers, 1.0, single),
-        StageClass("middle", heavy, 1.0, at_least(heavy, 1.0) * (base + 1.0), 0.0, 0.0),
-        StageClass("lighter middle", middle - heavy, 1.0 + heavy, at_least(middle - heavy, 1.0) * base, 0.0, 0.0),
-        StageClass("last", 1.0 - single, pipeline - 1.0, last_layers, 0.0, 1.0 - single),
+        _dense("first", 1.0, 0.0, first_layers, 1.0, single),
+        _dense("middle", heavy, 1.0, at_least(heavy, 1.0) * (base + 1.0), 0.0, 0.0),
+        _dense("lighter middle", middle - heavy, 1.0 + heavy, at_least(middle - heavy, 1.0) * base, 0.0, 0.0),
+        _dense("last", 1.0 - single, pipeline - 1.0, last_layers, 0.0, 1.0 - single),
     )
+
+
+def _dense(name: str, count: Num, index: Num, layers: Num, embedding: Num, head: Num) -> StageClass:
+    """A class whose layers are all of one kind."""
+    return StageClass(name, count, index, layers, embedding, head, {"layer": layers})
+
+
+def by_kind(stages: tuple[StageClass, ...], model: Model) -> tuple[StageClass, ...]:
+    """The classes with the layers of each kind that the model's pattern puts there.
+
+    Stages hold runs of layers in order, so a class holds one run as well; its stages share what the run has of each
+    kind. With virtual stages layers go around; the same runs are taken, which places dense first layers on the first
+    stage alone.
+
+    >>> from tradespace.inputs.load import model
+    >>> deepseek = model("deepseek-v3")
+    >>> [dict(c.numbers) for c in by_kind(partition(61.0, 2.0, 0.0), deepseek)][0]
+    {'dense': 3.0, 'moe': 28.0}
+    """
+    if not model.kinds:
+        return stages
+    found: list[StageClass] = []
+    start: Num = 0.0
+    for stage in stages:
+        end = start + stage.count * stage.layers
+        share = maximum(stage.count, 1.0)
+        numbers = {
+            kind.name: (take(table, whole(end)) - take(table, whole(start))) / share
+            for kind, table in zip(model.kinds, _running(model), strict=True)
+        }
+        found.append(replace(stage, numbers=numbers))
+        start = end
+    return tuple(found)
+
+
+@lru_cache(maxsize=64)
+def _running(model: Model) -> list[NDArray[np.float64]]:
+    """For each kind, how many of the first 0, 1, 2 ... layers are of it."""
+    pattern = np.asarray(model.pattern)
+    return [np.concatenate(([0.0], np.cumsum(pattern == i, dtype=np.float64))) for i in range(len(model.kinds))]
 
 
 def chunks_fit(layers: Num, pipeline: Num, virtual_stages: Num) -> Bool:
