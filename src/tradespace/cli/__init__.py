@@ -1,0 +1,15 @@
+"""The command line: verbs that load, call and show. Each file registers the verbs of one subject."""
+
+from __future__ import annotations
+
+import sys
+
+from tradespace.cli import astra, catalogs, evidence, steps, studies
+from tradespace.cli.app import app, run
+
+__all__ = ["app", "astra", "catalogs", "evidence", "main", "run", "steps", "studies"]
+
+
+def main() -> None:
+    """Entry point of the `tradespace` command."""
+    sys.exit(run())

@@ -1,0 +1,81 @@
+"""The command-line application: common options, loading of the three inputs, running with exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import App, CycloptsError, Parameter
+
+from tradespace import __version__
+from tradespace.errors import InputError
+from tradespace.inputs import load, settings
+from tradespace.views.terminal import note
+
+FAULT, BAD_INPUT, NO_FIT, INTERRUPTED = 1, 2, 3, 130
+
+Format = Literal["table", "json", "csv", "markdown"]
+Set = Annotated[list[str] | None, Parameter(name="--set", help="Change one field: path=value (repeatable).")]
+Devices = Annotated[float | None, Parameter(help="Devices of the job (default: one node or pod).")]
+Seq = Annotated[float | None, Parameter(help="Sequence length in tokens (default: 4096, or the model's maximum).")]
+Out = Annotated[Path | None, Parameter(help="Write the figure here (.png, .svg, .html) or its data (.json, .csv).")]
+Shown = Annotated[Format, Parameter(name=["--format", "-f"], help="How the result is printed.")]
+
+app = App(
+    name="tradespace",
+    version=__version__,
+    help="Predict a training step, find the best strategy on a cluster, and see which cluster to build.",
+    version_flags=["--version"],
+    result_action="return_value",
+)
+
+
+def inputs(
+    model: str,
+    cluster: str,
+    strategy: str | dict[str, Any],
+    devices: float | None,
+    seq: float | None,
+    set_: list[str] | None,
+) -> tuple[Any, Any, Any]:
+    """Load and check the three inputs, then apply --set."""
+    loaded_model = load.model(model, seq)
+    loaded_cluster = load.cluster(cluster, devices)
+    loaded = load.strategy(strategy, cluster=loaded_cluster)
+    return settings.apply(set_ or [], loaded_model, loaded_cluster, loaded)
+
+
+def save(chart: Any, path: Path) -> None:
+    """Write a figure, or its data, to a file."""
+    from tradespace.views.figures import save as write
+
+    write(chart, path)
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; every fault becomes one sentence on stderr and an exit code."""
+    try:
+        result = app(arguments, exit_on_error=False, print_error=False)
+        sys.stdout.flush()
+        return int(result or 0)
+    except InputError as error:
+        note(f"error: {error}")
+    except CycloptsError as error:
+        note("error: " + " ".join(str(error).split()) + "; tradespace --help lists the commands")
+    except (PermissionError, IsADirectoryError, FileNotFoundError, OSError) as error:
+        if isinstance(error, BrokenPipeError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        note(f"error: {error.filename or 'file'}: {error.strerror or error}")
+    except KeyboardInterrupt:
+        note("interrupted")
+        return INTERRUPTED
+    except Exception as error:
+        note(f"internal fault ({type(error).__name__}: {error}); please report it with the command that you ran")
+        if os.environ.get("TRADESPACE_DEBUG"):
+            raise
+        return FAULT
+    return BAD_INPUT

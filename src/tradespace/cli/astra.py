@@ -1,0 +1,57 @@
+"""ASTRA-sim's own model and files: astra collectives, astra replay."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import App, Parameter
+
+from tradespace.cli.app import Shown, app
+from tradespace.views.terminal import emit, note
+
+astra_app = App(name="astra", help="ASTRA-sim's analytical network model, exact to the nanosecond.")
+app.command(astra_app)
+
+
+@astra_app.command
+def collectives(*, data: Path, format: Shown = "json") -> int:
+    """Times of collectives as ASTRA-sim computes them, one per row of a CSV."""
+    from tradespace import astra
+
+    rows = noting(lambda: astra.collectives(data))
+    emit(format, rows, lambda: rows, [])
+    return 0
+
+
+@astra_app.command
+def replay(
+    trace_dir: Path,
+    *,
+    network: Path,
+    system: Path,
+    memory: Path | None = None,
+    comm_groups: Path | None = None,
+    reading: Annotated[
+        Literal["native", "converter"], Parameter(help="How a version-1 text workload is read.")
+    ] = "native",
+    format: Shown = "json",
+) -> int:
+    """Replay Chakra traces (NAME.RANK.et) or a text workload as ASTRA-sim's analytical backend does."""
+    from tradespace import astra
+
+    result = noting(lambda: astra.replay(trace_dir, network, system, memory, comm_groups, reading=reading))
+    emit(format, {"schema": 1, **result}, lambda: [{"rank": rank, **row} for rank, row in result["ranks"].items()], [])
+    return 0
+
+
+def noting(work: Callable[[], Any]) -> Any:
+    """Run and print the warnings on stderr, each once."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        result = work()
+    for text in dict.fromkeys(str(warning.message) for warning in found):
+        note(f"warning: {text}")
+    return result
