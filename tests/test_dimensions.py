@@ -17,6 +17,7 @@ from tradespace.inputs.fields import quantities
 from tradespace.predict import predict
 
 REGISTRY = pint.UnitRegistry()
+REGISTRY.define("USD = []")
 REGISTRY.define("FLOP = []")  # FLOPs are counts of operations: pure numbers
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tradespace.num import Bool, Num, maximum, shape_of, where
 
 if TYPE_CHECKING:  # inputs stand below: only their names are needed here
+    from tradespace.cost.run import Run
     from tradespace.inputs.cluster import Cluster
     from tradespace.inputs.model import Model
     from tradespace.inputs.strategy import Strategy
@@ -140,6 +141,31 @@ class Step:
         again = where(self.strategy.recompute >= 2.0, full, where(self.strategy.recompute == 1.0, core, 0.0))
         rate = self.model_flops_per_s_per_device + again * self.tokens_per_s_per_device
         return rate / self.cluster.device.peak
+
+    @property
+    def power(self) -> Num:
+        """Average watts of the whole job at the site's meter."""
+        from tradespace.cost.price import site_power
+
+        return site_power(self.cluster)
+
+    @property
+    def energy(self) -> Num:
+        """Joule of one step."""
+        return self.step_time * self.power
+
+    @property
+    def cost(self) -> Num:
+        """USD of one step; 0 where no price is known."""
+        from tradespace.cost.price import rate
+
+        return self.step_time * rate(self.cluster)
+
+    def run(self, tokens: Num) -> Run:
+        """The run that trains on `tokens` tokens: days, device-hours, money, energy, failures and checkpoints."""
+        from tradespace.cost.run import run
+
+        return run(self, tokens)
 
     def to_dict(self) -> dict[str, Any]:
         """The document of one candidate (keys of the command line's JSON)."""

@@ -26,6 +26,9 @@ _PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi")
         ("25 µs", "s", 25e-6),
         ("2 d", "s", 172800.0),
         ("0.7 kW", "W", 700.0),
+        ("3.6 USD/h", "USD/s", 1e-3),
+        ("0.36 USD/kWh", "USD/J", 1e-7),
+        ("360 g/kWh", "kg/J", 1e-7),
         ("85 %", "", 0.85),
         ("1e9", "byte", 1e9),
         ("14.9 us/MB^0.5", "s/byte^0.5", 14.9e-9),
@@ -41,8 +44,20 @@ def test_every_unit_agrees_with_pint():
     pint = pytest.importorskip("pint")
     registry = pint.UnitRegistry(case_sensitive=True, on_redefinition="ignore")
     registry.define("FLOP = [work]")
-    spelled = {"B": "byte", "b": "bit", "s": "second", "W": "watt", "FLOP": "FLOP", "d": "day", "h": "hour"}
-    units = [(prefix, name) for name in ("B", "b", "FLOP", "W") for prefix in _PREFIXES]
+    spelled = {
+        "B": "byte",
+        "b": "bit",
+        "s": "second",
+        "W": "watt",
+        "J": "joule",
+        "Wh": "watt_hour",
+        "g": "gram",
+        "t": "tonne",
+        "FLOP": "FLOP",
+        "d": "day",
+        "h": "hour",
+    }
+    units = [(prefix, name) for name in ("B", "b", "FLOP", "W", "J", "Wh", "g", "t") for prefix in _PREFIXES]
     units += [(prefix, "s") for prefix in ("", "m", "u", "n")] + [("", "d"), ("", "h")]
     for prefix, name in units:
         up, down, base = _UNITS[prefix + name]

@@ -22,6 +22,7 @@ Set = Annotated[list[str] | None, Parameter(name="--set", help="Change one field
 Devices = Annotated[float | None, Parameter(help="Devices of the job (default: one node or pod).")]
 Seq = Annotated[float | None, Parameter(help="Sequence length in tokens (default: 4096, or the model's maximum).")]
 Out = Annotated[Path | None, Parameter(help="Write the figure here (.png, .svg, .html) or its data (.json, .csv).")]
+Tokens = Annotated[float | None, Parameter(help="Tokens to train on: adds the whole run.")]
 Shown = Annotated[Format, Parameter(name=["--format", "-f"], help="How the result is printed.")]
 
 app = App(
@@ -46,6 +47,13 @@ def inputs(
     loaded_cluster = load.cluster(cluster, devices)
     loaded = load.strategy(strategy, cluster=loaded_cluster)
     return settings.apply(set_ or [], loaded_model, loaded_cluster, loaded)
+
+
+def amount(value: float, option: str) -> float:
+    """A positive, finite number given as an option."""
+    if not 0.0 < value < 1e30:
+        raise InputError(f"{option}: {value:g}, but a positive number is needed, such as 15e12")
+    return value
 
 
 def save(chart: Any, path: Path) -> None:

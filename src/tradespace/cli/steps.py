@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from tradespace.cli.app import NO_FIT, Devices, Out, Seq, Set, Shown, app, inputs, save
+from tradespace.cli.app import NO_FIT, Devices, Out, Seq, Set, Shown, Tokens, amount, app, inputs, save
 from tradespace.errors import InputError
 from tradespace.inputs import load
 from tradespace.inputs.strategies import given
@@ -25,6 +25,7 @@ def predict(
     measured_step: Annotated[
         str | None, Parameter(help="A measured step time, such as 12.3s, to compare with.")
     ] = None,
+    tokens: Tokens = None,
     explain: Annotated[bool, Parameter(negative="", help="Show the ladder from ideal FLOP time to the step.")] = False,
     out: Out = None,
     format: Shown = "table",
@@ -37,7 +38,7 @@ def predict(
     from tradespace.inputs.fields import Quantity
     from tradespace.inputs.units import number
     from tradespace.predict import predict as run
-    from tradespace.views import documents, tables
+    from tradespace.views import documents, money, tables
 
     loaded = inputs(model, cluster, strategy, devices, seq, set_)
     step = run(*loaded)
@@ -48,6 +49,9 @@ def predict(
     if out is not None:
         save(step.plot(), out)
     parts: list[Any] = [tables.step_table(step)]
+    if tokens is not None:
+        document["run"] = money.run_document(step, amount(tokens, "--tokens"))
+        parts.append(money.run_line(document["run"]))
     if explain or measured_step is not None:
         parts.append(tables.ladder_table(step))
     if measured_step is not None:

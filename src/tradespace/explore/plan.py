@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from math import isqrt
 from typing import Any
 
+from tradespace.cost.price import rate
 from tradespace.errors import InputError, nearest
 from tradespace.explore.space import Axis, Space
 from tradespace.explore.sweep import Filter, Objective, Swept, fits_surely, memory_total, step_time, sweep
@@ -14,11 +15,18 @@ from tradespace.inputs.cluster import Cluster
 from tradespace.inputs.layers import Experts
 from tradespace.inputs.model import Model
 from tradespace.inputs.strategy import Strategy
+from tradespace.num import Num, any_true
 from tradespace.step import Step
 from tradespace.workload.partition import chunks_fit
 
-OBJECTIVES: Mapping[str, Objective] = {"time": step_time, "memory": memory_total, "cost": step_time}
-"""What a plan can minimize; on a given cluster the cost of a step is its time times a constant."""
+
+def cost(step: Step) -> Num:
+    """The objective of a plan that looks for a bargain: USD per step."""
+    return step.cost
+
+
+OBJECTIVES: Mapping[str, Objective] = {"time": step_time, "memory": memory_total, "cost": cost}
+"""What a plan can minimize; on a given cluster the cost of a step is its time x a price, if one is known."""
 
 SPARE = 6  # ranked candidates kept for each one shown: the others have the same effect
 
@@ -174,6 +182,10 @@ def plan(
     """
     if objective not in OBJECTIVES:
         raise InputError(f"plan: unknown objective '{objective}'{nearest(objective, OBJECTIVES)}")
+    if objective == "cost" and not any_true(rate(cluster) > 0.0):
+        raise InputError(
+            f"plan: no price of {cluster.device.name} is known; set cluster.economics.rent, such as '2 USD/h'"
+        )
     kept = dict(fixed or {})
     space = space_of(model, cluster, base, kept)
     goal, keep = OBJECTIVES[objective], SPARE * top

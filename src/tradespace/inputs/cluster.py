@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tradespace.inputs.economics import Economics
 from tradespace.inputs.fields import count, quantity, series
 from tradespace.num import Num
 
@@ -149,6 +150,7 @@ class Cluster:
         default=0.0,
         high=1.0,
     )
+    economics: Economics = field(default_factory=Economics)
     source: str = ""
     confidence: str = "assumed"
     notes: str = ""

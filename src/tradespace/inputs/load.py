@@ -12,6 +12,7 @@ from tradespace.errors import InputError, nearest
 from tradespace.inputs import families
 from tradespace.inputs.build import build
 from tradespace.inputs.cluster import Cluster, CollectiveCurve, Device
+from tradespace.inputs.economics import Economics, economics
 from tradespace.inputs.fields import quantities
 from tradespace.inputs.files import CATALOG, Source, catalog_entry, entries, entry_path, is_path, read, resolve
 from tradespace.inputs.model import Model
@@ -79,11 +80,20 @@ def cluster(source: Source, devices: float | None = None) -> Cluster:
     table["network"] = [_with_curves(dim, f"{where}.network") for dim in network]
     if devices is not None:
         table["devices"] = number(devices, quantities(Cluster)["devices"], "devices")
+    table["economics"] = _economics(table.get("economics", {}), table["device"].key, where)
     built = build(Cluster, table, where)
     _check_network(built, where)
     if typed:
         check_cluster(built, where)
     return built
+
+
+def _economics(stated: Any, device_key: str, where: str) -> Economics:
+    """What the cluster's file states, and the catalog's numbers of its device for the rest."""
+    if isinstance(stated, Economics):
+        return stated
+    given = build(Economics, stated, f"{where}.economics")
+    return replace(economics(device_key), **{name: getattr(given, name) for name in stated})
 
 
 def _device_source(table: Mapping[str, Any], where: str) -> Source:

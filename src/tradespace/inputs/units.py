@@ -31,6 +31,11 @@ _COUNTED: dict[str, Factor] = {
     "FLOPs": (1.0, 1.0, "FLOP"),
     "FLOPS": (1.0, 1.0, "FLOP/s"),
     "W": (1.0, 1.0, "W"),
+    "J": (1.0, 1.0, "J"),
+    "Wh": (3600.0, 1.0, "J"),
+    "USD": (1.0, 1.0, "USD"),
+    "g": (1.0, 1e3, "kg"),
+    "t": (1e3, 1.0, "kg"),
 }
 _PLAIN: dict[str, Factor] = {
     "": (1.0, 1.0, ""),
@@ -48,6 +53,10 @@ _EXAMPLES = {
     "FLOP/s": "a rate such as '312 TFLOP/s'",
     "s": "a time such as '25 us'",
     "W": "a power such as '700 W'",
+    "USD": "an amount such as '30 kUSD'",
+    "USD/s": "a rent such as '2.5 USD/h'",
+    "USD/J": "a price such as '0.08 USD/kWh'",
+    "kg/J": "an intensity such as '0.4 kg/kWh'",
     "s/byte^0.5": "a coefficient such as '14.9 us/MB^0.5'",
 }
 _USUAL = ("GB", "GiB", "TB", "Gb", "GFLOP", "TFLOP", "TFLOPS", "s", "ms", "us", "ns", "W", "kW")

@@ -13,6 +13,7 @@ from tradespace.explore.plan import Plan
 from tradespace.inputs.model import Model
 from tradespace.inputs.strategy import RECOMPUTE_CODES
 from tradespace.step import TIME_PARTS, Step
+from tradespace.views.money import cost_document
 from tradespace.workload.count import flops_per_token, parameters
 from tradespace.workload.legality import REASONS
 from tradespace.workload.loops import is_looped
@@ -138,6 +139,7 @@ def step_document(step: Step) -> dict[str, Any]:
         "parameters": {name: int(scalar(count)) for name, count in step.parameters.items()},
         "devices": int(scalar(step.cluster.devices)),
         "microbatches": int(scalar(step.microbatches)),
+        "cost": cost_document(step),
         "strategy": strategy_document(step),
         "low": time * math.exp(-spread),
         "high": time * math.exp(spread),

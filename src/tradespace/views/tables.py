@@ -14,6 +14,7 @@ from rich.table import Table
 from tradespace.explore.plan import Plan
 from tradespace.step import Step
 from tradespace.views.documents import ladder, scalar, step_document, strategy_text
+from tradespace.views.money import cost_lines
 
 GIB = 2**30
 
@@ -40,7 +41,7 @@ def step_table(step: Step) -> Group:
     for name, size in {**document["memory"], "capacity": document["capacity"]}.items():
         if size:
             memory.add_row(name, f"{size / 1e9:.2f}", f"{size / GIB:.2f}")
-    return Group(head, "", time, "", memory, "", *document["reasons"])
+    return Group(head, "", time, "", memory, "", *cost_lines(document["cost"]), *document["reasons"])
 
 
 def ladder_table(step: Step) -> Table:
@@ -59,7 +60,8 @@ def plan_table(plan: Plan) -> Group:
     if not plan.top:
         return Group(counts, "nothing fits", *plan.fixes)
     table = Table(box=None, pad_edge=False)
-    for name in ("#", "strategy", "step s", "tok/s/dev", "MFU", "GB"):
+    rate = "USD/M tok" if plan.objective == "cost" else "tok/s/dev"
+    for name in ("#", "strategy", "step s", rate, "MFU", "GB"):
         table.add_column(name, justify="left" if name == "strategy" else "right")
     for rank, (step, loss) in enumerate(zip(plan.top, plan.losses, strict=True), 1):
         document = step_document(step)
@@ -67,11 +69,18 @@ def plan_table(plan: Plan) -> Group:
             str(rank),
             strategy_text(step).replace(",", ", ") + (f"\n{loss}" if loss else ""),
             f"{document['step_time_s']:.4g}",
-            f"{document['tokens_per_s_per_device']:,.0f}",
+            _rate(document, plan.objective),
             f"{document['mfu']:.1%}",
             f"{document['memory']['total'] / 1e9:.1f}",
         )
     return Group(counts, table)
+
+
+def _rate(document: dict[str, Any], objective: str) -> str:
+    """What a plan compares: tokens per second and device, or USD per million tokens."""
+    if objective == "cost":
+        return next(f"{value:.4g}" for key, value in document["cost"].items() if key.startswith("usd_per_million"))
+    return f"{document['tokens_per_s_per_device']:,.0f}"
 
 
 def parameters_table(document: dict[str, Any]) -> Table:
@@ -90,6 +99,7 @@ def rows_of_step(step: Step) -> list[dict[str, Any]]:
     """One flat row of a candidate, units in the keys."""
     document = step_document(step)
     flat = {k: v for k, v in document.items() if isinstance(v, (int, float, str))}
+    flat |= {k: v for k, v in document["cost"].items() if k != "basis"}
     flat |= {f"time_{k}_s": v for k, v in document["time"].items()}
     return [flat | {f"memory_{k}_bytes": v for k, v in document["memory"].items()}]
 
