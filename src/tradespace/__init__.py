@@ -9,8 +9,10 @@
 """
 
 from tradespace.errors import InputError
+from tradespace.explore.exploration import Explored, explore
 from tradespace.explore.plan import Plan, plan
 from tradespace.explore.space import Axis, Space
+from tradespace.explore.studies import Study, study
 from tradespace.explore.sweep import Swept, sweep
 from tradespace.inputs.cluster import Cluster, Device, Dim, MemoryTier
 from tradespace.inputs.load import cluster, device, model, strategy
@@ -28,6 +30,7 @@ __all__ = [
     "Cluster",
     "Device",
     "Dim",
+    "Explored",
     "InputError",
     "MemoryTier",
     "Model",
@@ -35,9 +38,11 @@ __all__ = [
     "Space",
     "Step",
     "Strategy",
+    "Study",
     "Swept",
     "cluster",
     "device",
+    "explore",
     "flops_per_token",
     "model",
     "parameters",
@@ -45,5 +50,6 @@ __all__ = [
     "predict",
     "replace_path",
     "strategy",
+    "study",
     "sweep",
 ]

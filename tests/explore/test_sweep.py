@@ -87,7 +87,7 @@ def test_space_file(tmp_path: Path) -> None:
     devices = [64]
     """
     space = read_space(write(tmp_path, text))
-    assert [axis.name for axis in space.axes][:2] == ["network.fabric.bandwidth", "cluster.devices"]
+    assert [axis.name for axis in space.axes][:2] == ["network.fabric.bandwidth", "devices"]
     assert space.axes[0].values == ((25e9, 50e9),)
     assert space.size == 8
 
@@ -96,11 +96,10 @@ def test_space_file(tmp_path: Path) -> None:
     ("line", "says"),
     [
         ("tensr = [1]", "tensr"),
-        ("tensor = []", "list of 1"),
+        ("pipeline = []", "list of 1"),
         ('tensor = ["x"]', "tensor"),
         ('"network.fabic.bandwidth" = ["25 GB/s"]', "fabric"),
         ('"network.fabric.bandwidth" = ["25 GB"]', "GB"),
-        ('profile = ["megatron-core"]', "cannot be an axis"),
     ],
 )
 def test_bad_axes_are_one_sentence(tmp_path: Path, line: str, says: str) -> None:

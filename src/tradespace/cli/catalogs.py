@@ -27,8 +27,9 @@ def show(name: str, *, format: Shown = "table") -> int:
 
 @app.command
 def schema(kind: str) -> int:
-    """JSON Schema of an input file: model, cluster or strategy."""
+    """JSON Schema of an input file: model, device, cluster, strategy or study."""
+    from tradespace.explore.study_schema import study_schema
     from tradespace.inputs.schemas import file_schema
 
-    emit("json", file_schema(kind), list, [])
+    emit("json", study_schema() if kind == "study" else file_schema(kind), list, [])
     return 0

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tradespace.explore.reduce import Best, Block, Nearest, Reducer
 from tradespace.explore.space import Index, Space
 from tradespace.num import Num
 from tradespace.predict import predict
@@ -19,6 +20,7 @@ BLOCK = 1 << 20
 
 Objective = Callable[[Step], Num]
 Filter = Callable[[Step], NDArray[np.bool_] | bool]
+Progress = Callable[[int, int], None]
 
 
 def step_time(step: Step) -> Num:
@@ -29,6 +31,11 @@ def step_time(step: Step) -> Num:
 def memory_total(step: Step) -> Num:
     """The objective of a sweep that looks for room: bytes on the worst stage."""
     return step.memory_total
+
+
+def memory_share(step: Step) -> Num:
+    """How full the memory is: bytes on the worst stage over the capacity."""
+    return step.memory_total / step.capacity
 
 
 def fits(step: Step) -> NDArray[np.bool_] | bool:
@@ -42,30 +49,76 @@ def fits_surely(step: Step) -> NDArray[np.bool_] | bool:
 
 
 @dataclass(eq=False)
-class Best:
-    """The best candidates so far: objective values (ascending) and flat positions in the space."""
+class Counts:
+    """Candidates in all, legal ones that meet the constraints, those of them that fit, and how many candidates break
+    each constraint."""
 
-    keep: int
-    values: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    positions: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    total: int = 0
+    legal: int = 0
+    fitting: int = 0
+    excluded: dict[str, int] = field(default_factory=dict)
 
-    def add(self, values: NDArray[np.float64], positions: Callable[[NDArray[np.int64]], NDArray[np.int64]]) -> None:
-        """Take what is better than the worst kept; ties go to the lower position, so any block size agrees."""
-        flat = values.reshape(-1)
-        worst = self.values[-1] if len(self.values) == self.keep else np.inf
-        if worst < np.inf:
-            (close,) = np.nonzero(flat <= worst)
-        else:
-            (close,) = np.nonzero(np.isfinite(flat))
-        if len(close) == 0:
-            return
-        if len(close) > 4 * self.keep:
-            limit = np.partition(flat[close], self.keep - 1)[self.keep - 1]
-            close = close[flat[close] <= limit]
-        merged = np.concatenate([self.values, flat[close]])
-        where = np.concatenate([self.positions, positions(close)])
-        order = np.lexsort((where, merged))[: self.keep]
-        self.values, self.positions = merged[order], where[order]
+    def merge(self, other: Counts) -> None:
+        """Add what others counted."""
+        self.total += other.total
+        self.legal += other.legal
+        self.fitting += other.fitting
+        for name, number in other.excluded.items():
+            self.excluded[name] = self.excluded.get(name, 0) + number
+
+
+def survey(
+    space: Space,
+    reducers: Sequence[Reducer],
+    *,
+    allowed: Filter | None = None,
+    room: Filter = fits,
+    block: int = BLOCK,
+    inside: Index | None = None,
+    progress: Progress | None = None,
+) -> Counts:
+    """Predict a space (or a slice of it) block by block and show each block to the reducers."""
+    keep_heap()
+    counts = Counts(excluded=dict.fromkeys(space.constraints, 0))
+    for index, step, ruled in _steps(space, block, inside, counts):
+        size = int(np.prod([cut.stop - cut.start for cut in index]))
+        valid = step.legal if ruled is None else step.legal & ruled
+        valid = valid if allowed is None else valid & allowed(step)
+        good = valid & room(step)
+        found = Block(space, index, step, valid, good, counts.fitting)
+        for reducer in reducers:
+            reducer.add(found)
+        counts.merge(Counts(size, _count(valid, size), _count(good, size)))
+        if progress is not None:
+            progress(counts.total, space.size)
+    return counts
+
+
+def _steps(
+    space: Space, block: int, inside: Index | None, counts: Counts
+) -> Iterator[tuple[Index, Step, NDArray[np.bool_] | bool | None]]:
+    """Each block's step with the candidates that meet the constraints (None without any)."""
+    for index in space.blocks(block, inside):
+        step = predict(*space.at(index))
+        size = int(np.prod([cut.stop - cut.start for cut in index]))
+        ruled: NDArray[np.bool_] | bool | None = None
+        for name, condition in space.constraints.items():
+            met = np.asarray(condition.value(space.lookup(step)), dtype=bool)
+            counts.excluded[name] += size - _count(met, size)
+            ruled = met if ruled is None else ruled & met
+        yield index, step, ruled
+
+
+def _count(flags: NDArray[np.bool_] | bool, size: int) -> int:
+    """True candidates of a block of `size`; flags may miss axes that they do not depend on."""
+    array = np.asarray(flags)
+    return int(np.count_nonzero(array)) * (size // array.size)
+
+
+def keep_heap() -> None:
+    """Free one large array: glibc then keeps freed memory instead of returning it page by page (a third of the time
+    of a sweep went into page faults)."""
+    np.empty(4_000_000 - 16)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +155,7 @@ def sweep(
     allowed: Filter | None = None,
     room: Filter = fits,
     block: int = BLOCK,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Swept:
     """Every candidate of a space; memory is bounded by the block, whatever the size of the space.
 
@@ -118,53 +171,8 @@ def sweep(
     (3, 3)
     """
     started = time.perf_counter()
-    keep_heap()
-    best, nearest = Best(keep), Best(1)
-    total = legal = fitting = 0
-    for index in space.blocks(block):
-        step = predict(*space.at(index))
-        shape = tuple(cut.stop - cut.start for cut in index)
-        valid = step.legal if allowed is None else step.legal & allowed(step)
-        size = int(np.prod(shape))
-        legal += _count(valid, size)
-        good = valid & room(step)
-        here = _count(good, size)
-        fitting += here
-
-        def flat(inside: NDArray[np.int64], index: Index = index, shape: tuple[int, ...] = shape) -> NDArray[np.int64]:
-            return _positions(space, index, shape, inside)
-
-        if here:
-            best.add(_full(np.where(good, objective(step), np.inf), shape), flat)
-        if not fitting:
-            nearest.add(_full(np.where(valid, step.memory_total / step.capacity, np.inf), shape), flat)
-        total += size
-        if progress is not None:
-            progress(total, space.size)
+    best, nearest = Best(keep, objective), Nearest(1, memory_share)
+    counts = survey(space, (best, nearest), allowed=allowed, room=room, block=block, progress=progress)
     near = int(nearest.positions[0]) if len(nearest.positions) else -1
     seconds = time.perf_counter() - started
-    return Swept(space, total, legal, fitting, seconds, best.values, best.positions, near)
-
-
-def keep_heap() -> None:
-    """Free one large array: glibc then keeps freed memory instead of returning it page by page (a third of the time
-    of a sweep went into page faults)."""
-    np.empty(4_000_000 - 16)
-
-
-def _count(flags: NDArray[np.bool_] | bool, size: int) -> int:
-    """True candidates of a block of `size`; flags may miss axes that they do not depend on."""
-    array = np.asarray(flags)
-    return int(np.count_nonzero(array)) * (size // array.size)
-
-
-def _full(values: NDArray[np.float64], shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """Values over all axes of a block, axes of one position included."""
-    return np.broadcast_to(values, tuple(n for n in shape if n > 1)).reshape(shape)
-
-
-def _positions(space: Space, index: Index, shape: tuple[int, ...], inside: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Flat positions in the space of flat positions in a block."""
-    local = np.unravel_index(inside, shape)
-    moved = tuple(part + cut.start for part, cut in zip(local, index, strict=True))
-    return np.asarray(np.ravel_multi_index(moved, space.shape), dtype=np.int64)
+    return Swept(space, counts.total, counts.legal, counts.fitting, seconds, best.values, best.positions, near)

@@ -74,7 +74,19 @@ def replace_path(node: T, path: str, value: Any) -> T:
     return cast(T, _replaced(node, path.split("."), value, path))
 
 
-def checked(node: Any, path: str, text: str, where: str) -> Any:
+def value_at(node: Any, path: str, where: str) -> Any:
+    """The value of the field at `path`, whatever it is.
+
+    >>> from tradespace.inputs.load import cluster
+    >>> value_at(cluster("dgx-a100"), "network.fabric.bandwidth", "--set")
+    25000000000.0
+    """
+    for part in path.split("."):
+        node = _child(node, part, where)
+    return node
+
+
+def checked(node: Any, path: str, text: Any, where: str) -> Any:
     """The value of the field at `path` that `text` states, in SI base units and within bounds."""
     *parents, last = path.split(".")
     for part in parents:
@@ -90,7 +102,7 @@ def checked(node: Any, path: str, text: str, where: str) -> Any:
         hint = f", such as {where}.{names[0]}" if names else ""
         raise InputError(f"{where}: holds several values; name one of them{hint}")
     words = {"1": True, "true": True, "0": False, "false": False}
-    return field_value(item, kind, words.get(text.lower(), text) if kind is bool else text, where)
+    return field_value(item, kind, words.get(str(text).lower(), text) if kind is bool else text, where)
 
 
 def _replaced(node: Any, parts: Sequence[str], value: Any, where: str) -> Any:

@@ -124,6 +124,19 @@ def parse(value: Any, unit: str, where: str) -> float:
     return number * up / down
 
 
+def in_si(text: str, where: str) -> float:
+    """A number with any known unit, in SI base units: for expressions, whose other side has the unit.
+
+    >>> in_si("70 GB", "constraints.room")
+    70000000000.0
+    """
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        raise InputError(f"{where}: '{text}' is not a number with a unit, such as '80 GB'")
+    up, down, _ = _factor(match[2] or "", where)
+    return float(match[1]) * up / down
+
+
 def number(value: Any, quantity: Quantity, where: str) -> float:
     """`parse` and the field's own checks: finite, whole if it counts, within bounds.
 
