@@ -50,9 +50,30 @@ def test_plan_for_money(capsys: pytest.CaptureFixture[str]) -> None:
     assert "USD/M tok" in capsys.readouterr().out
 
 
+def test_size_prints_one_row_per_device(capsys: pytest.CaptureFixture[str]) -> None:
+    wanted = ("size", "llama-3.1-8b", "--tokens", "1e12", "--days", "30", "--device", "h100-sxm", "--device", "mi300x")
+    assert run([*wanted, "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [row["device"] for row in found] == ["h100-sxm", "mi300x"]
+    assert set(found[0]) >= {"device", "devices", "days", "usd", "mwh", "strategy"}
+    assert found[0]["days"] <= 30
+    assert found[1]["terms"] == "owned"
+    assert run(list(wanted)) == 0
+    assert "AWS" in capsys.readouterr().out
+
+
+def test_size_without_an_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["size", "llama-3.1-8b", "--tokens", "1e12", "--budget", "10", "--device", "h100-sxm"]) == 3
+    assert "at best" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("size", "llama-3.1-8b", "--tokens", "1e12"), "0 limits are given"),
+        (("size", "llama-3.1-8b", "--tokens", "1e12", "--days", "3", "--power", "2"), "2 limits are given"),
+        (("size", "llama-3.1-8b", "--tokens", "1e12", "--days", "0"), "--days: 0"),
+        (("size", "llama-3.1-8b", "--tokens", "1e12", "--days", "3", "--device", "h10"), "no cluster of 'h10'"),
         (("plan", "llama-3.1-8b", "dojo", "--global-batch", "64", "--objective", "cost"), "no price of Dojo-Tile"),
         (("predict", "llama-3.1-8b", "dgx-h100", "global_batch=64", "--tokens", "-1"), "--tokens: -1"),
         (

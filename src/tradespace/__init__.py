@@ -8,6 +8,9 @@
 0.4
 """
 
+import importlib
+from typing import Any
+
 from tradespace.errors import InputError
 from tradespace.explore.exploration import Explored, explore
 from tradespace.explore.plan import Plan, plan
@@ -24,6 +27,16 @@ from tradespace.step import Step
 from tradespace.workload.count import flops_per_token, parameters
 
 __version__ = "0.1.0"
+
+_LATER = {"Goal": "tradespace.explore.size", "size": "tradespace.explore.size"}
+"""Names that are imported when they are first used."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'tradespace' has no attribute '{name}'")
+    return getattr(importlib.import_module(_LATER[name]), name)
+
 
 __all__ = [
     "Axis",

@@ -25,10 +25,12 @@ __all__ = [
     "cluster",
     "device",
     "entries",
+    "is_path",
     "model",
     "optimizer",
     "precision",
     "profile",
+    "sizing",
     "strategy",
 ]
 
@@ -39,6 +41,16 @@ LONGEST_DEFAULT = 4096.0
 def _defaults() -> dict[str, Any]:
     """What is assumed where an entry states nothing: catalog/defaults.toml, with reasons."""
     return read(CATALOG / "defaults.toml")
+
+
+def sizing() -> dict[str, Any]:
+    """What `size` assumes where nothing is given: types of clusters, tokens per step, most devices.
+
+    >>> "dgx-h100" in sizing()["clusters"]
+    True
+    """
+    found: dict[str, Any] = _defaults()["size"]
+    return found
 
 
 def device(source: Source) -> Device:

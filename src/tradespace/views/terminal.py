@@ -35,7 +35,7 @@ def emit(form: str, document: Any, rows: Callable[[], list[dict[str, Any]]], par
 
 
 @contextmanager
-def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
+def progress_bar(label: str, what: str = "candidates") -> Iterator[Callable[[int, int], None]]:
     """A progress line on stderr for work that takes more than a second; nothing when stderr is no terminal."""
     started = time.monotonic()
     shown = False
@@ -46,7 +46,7 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
         if elapsed < QUIET_SECONDS or not sys.stderr.isatty():
             return
         left = elapsed * (total - done) / max(done, 1)
-        sys.stderr.write(f"\r{label}: {done / total:4.0%} of {total:,} candidates, {left:.0f} s left ")
+        sys.stderr.write(f"\r{label}: {done / total:4.0%} of {total:,} {what}, {left:.0f} s left ")
         sys.stderr.flush()
         shown = True
 

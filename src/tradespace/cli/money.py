@@ -1,0 +1,66 @@
+"""What a run needs and what to buy next: size, whatif."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from tradespace.cli.app import NO_FIT, Seq, Set, Shown, amount, app
+from tradespace.errors import InputError
+from tradespace.inputs import load, settings
+from tradespace.inputs.strategies import given
+from tradespace.views.terminal import emit, progress_bar
+
+
+@app.command
+def size(
+    model: str,
+    strategy: Annotated[str, Parameter(help="Keys to keep fixed, such as tp=8,recompute=full.")] = "",
+    *,
+    tokens: Annotated[float, Parameter(help="Tokens to train on, such as 15e12.")],
+    days: Annotated[float | None, Parameter(help="Fewest devices that finish in so many days.")] = None,
+    budget: Annotated[float | None, Parameter(help="Fastest run for at most so many USD.")] = None,
+    power: Annotated[float | None, Parameter(help="Fastest run within so many MW at the site's meter.")] = None,
+    device: Annotated[list[str] | None, Parameter(help="A device, cluster or cluster file (repeatable).")] = None,
+    global_batch: Annotated[float | None, Parameter(help="Sequences per step (default: about 16 M tokens).")] = None,
+    seq: Seq = None,
+    set_: Set = None,
+    format: Shown = "table",
+) -> int:
+    """How many devices of each type train MODEL on so many tokens in a time, a budget or a power."""
+    from tradespace.explore import size as sizing
+    from tradespace.views import sizing as views
+
+    goal = _goal(days, budget, power)
+    clusters = [sizing.cluster_of(name) for name in device or load.sizing()["clusters"]]
+    kept, loaded = given(strategy), load.model(model, seq)
+    batch = kept.get("global_batch", global_batch) or sizing.default_batch(loaded)
+    for i, cluster in enumerate(clusters):
+        base = load.strategy({**kept, "global_batch": batch}, cluster=cluster)
+        loaded, clusters[i], _ = settings.apply(set_ or [], loaded, cluster, base)
+    fixed = {name: value for name, value in kept.items() if isinstance(value, float) and name != "global_batch"}
+    with progress_bar("sizing", "types of devices") as progress:
+        found = sizing.size(
+            loaded, amount(tokens, "--tokens"), goal, clusters, global_batch=batch, fixed=fixed, progress=progress
+        )
+    document = views.size_document(found)
+    emit(format, document, lambda: document, [views.size_table(found)])
+    return 0 if any(row["devices"] for row in document) else NO_FIT
+
+
+def _goal(days: float | None, budget: float | None, power: float | None) -> Any:
+    """The one limit that is given."""
+    from tradespace.explore.size import DAY, Goal
+
+    stated = [value for value in (days, budget, power) if value is not None]
+    if len(stated) != 1:
+        raise InputError(
+            f"size: {len(stated)} limits are given; give exactly one of --days, --budget (USD) and --power (MW)"
+        )
+    if days is not None:
+        return Goal(seconds=amount(days, "--days") * DAY)
+    if budget is not None:
+        return Goal(usd=amount(budget, "--budget"))
+    assert power is not None
+    return Goal(watts=amount(power, "--power") * 1e6)
