@@ -28,7 +28,7 @@ from tradespace.workload.count import flops_per_token, parameters
 
 __version__ = "0.1.0"
 
-_LATER = {"Goal": "tradespace.explore.size", "size": "tradespace.explore.size"}
+_LATER = {"Goal": "tradespace.explore.size", "size": "tradespace.explore.size", "whatif": "tradespace.explore.whatif"}
 """Names that are imported when they are first used."""
 
 

@@ -6,11 +6,16 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from tradespace.cli.app import NO_FIT, Seq, Set, Shown, amount, app
-from tradespace.errors import InputError
+from tradespace.cli.app import NO_FIT, Devices, Out, Seq, Set, Shown, amount, app, inputs, save
+from tradespace.cli.steps import batch_of
+from tradespace.errors import InputError, nearest
 from tradespace.inputs import load, settings
+from tradespace.inputs.fields import Quantity
 from tradespace.inputs.strategies import given
-from tradespace.views.terminal import emit, progress_bar
+from tradespace.inputs.units import number
+from tradespace.views.terminal import emit, note, progress_bar
+
+FACTOR = Quantity("", "factor of a resource", 1e-6, 1e6, False)
 
 
 @app.command
@@ -64,3 +69,50 @@ def _goal(days: float | None, budget: float | None, power: float | None) -> Any:
         return Goal(usd=amount(budget, "--budget"))
     assert power is not None
     return Goal(watts=amount(power, "--power") * 1e6)
+
+
+@app.command
+def whatif(
+    model: str,
+    cluster: str,
+    strategy: Annotated[str, Parameter(help="Keys to keep fixed, such as tp=8,recompute=full.")] = "",
+    *,
+    devices: Devices = None,
+    global_batch: Annotated[float | None, Parameter(help="Sequences per step over all devices.")] = None,
+    seq: Seq = None,
+    curve: Annotated[
+        list[str] | None, Parameter(help="A break-even curve: resource=factor,factor,... (repeatable).")
+    ] = None,
+    set_: Set = None,
+    out: Out = None,
+    format: Shown = "table",
+) -> int:
+    """What one more unit of each resource of CLUSTER does for MODEL, the strategy chosen anew each time."""
+    from tradespace.explore.whatif import whatif as search
+    from tradespace.views import whatif as views
+
+    kept = given(strategy)
+    loaded = inputs(model, cluster, {**kept, "global_batch": batch_of(kept, global_batch)}, devices, seq, set_)
+    fixed = {name: value for name, value in kept.items() if isinstance(value, float) and name != "global_batch"}
+    with progress_bar("searching", "variants") as progress:
+        found = search(*loaded, fixed, curves=_curves(curve or [], loaded[1]), progress=progress)
+    if out is not None:
+        save(found.plot(), out)
+        note(f"wrote {out}")
+    document = found.to_dict()
+    emit(format, document, lambda: views.whatif_rows(found), [views.whatif_table(found)])
+    return 0
+
+
+def _curves(texts: list[str], cluster: Any) -> dict[str, list[float]]:
+    """The curves that are asked for: factors by name of a resource."""
+    from tradespace.explore.resources import resources
+
+    names = [resource.name for resource in resources(cluster)]
+    found: dict[str, list[float]] = {}
+    for text in texts:
+        name, _, factors = text.partition("=")
+        if name not in names:
+            raise InputError(f"--curve: no resource '{name}'{nearest(name, names)}")
+        found[name] = [amount(number(factor, FACTOR, "--curve"), "--curve") for factor in factors.split(",")]
+    return found

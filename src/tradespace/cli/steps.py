@@ -83,7 +83,7 @@ def plan(
     if not 1 <= top <= 1000:
         raise InputError(f"--top: {top}, but between 1 and 1000 strategies can be shown")
     kept = given(strategy)
-    text = {**kept, "global_batch": _batch(kept, global_batch)}
+    text = {**kept, "global_batch": batch_of(kept, global_batch)}
     loaded = inputs(model, cluster, text, devices, seq, set_)
     fixed = {name: value for name, value in kept.items() if isinstance(value, float) and name != "global_batch"}
     with progress_bar("searching") as progress:
@@ -95,15 +95,13 @@ def plan(
     return 0 if found.top else NO_FIT
 
 
-def _batch(kept: dict[str, Any], option: float | None) -> float:
+def batch_of(kept: dict[str, Any], option: float | None) -> float:
     """The global batch from the option or the strategy; both may be given if they agree."""
     stated = kept.get("global_batch")
     if option is None and stated is None:
-        raise InputError(
-            "plan: --global-batch is missing (sequences per step over all devices), such as --global-batch 512"
-        )
+        raise InputError("--global-batch is missing (sequences per step over all devices), such as --global-batch 512")
     if option is not None and stated is not None and option != stated:
-        raise InputError(f"plan: --global-batch {option:g} and global_batch={stated:g} in the strategy differ")
+        raise InputError(f"--global-batch {option:g} and global_batch={stated:g} in the strategy differ")
     batch = stated if option is None else option
     assert batch is not None
     return float(batch)

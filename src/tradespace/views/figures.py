@@ -16,7 +16,8 @@ from tradespace.views.theme import MEMORY_COLORS, TIME_COLORS, styled
 SUFFIXES = (".png", ".svg", ".html", ".json", ".csv")
 
 
-def _altair() -> Any:
+def altair_module() -> Any:
+    """Altair, imported when a figure is drawn; an InputError says which extra brings it."""
     try:
         import altair
     except ModuleNotFoundError:
@@ -94,7 +95,7 @@ def _bars(alt: Any, rows: list[dict[str, Any]], value: str, colors: dict[str, st
 
 def steps_figure(steps: list[Step], title: str, subtitle: str, *, dark: bool = False) -> Any:
     """Step time by part beside memory by part, for several strategies of one model and cluster."""
-    alt = _altair()
+    alt = altair_module()
     time = _bars(alt, time_rows(steps), "seconds", TIME_COLORS, "seconds per step", 430)
     memory = _bars(alt, memory_rows(steps), "GB", MEMORY_COLORS, "GB on the worst stage (line: capacity)", 260)
     memory = memory.encode(y=alt.Y("label:N", sort=alt.SortField("rank"), title=None, axis=None))
