@@ -28,7 +28,13 @@ from tradespace.workload.count import flops_per_token, parameters
 
 __version__ = "0.1.0"
 
-_LATER = {"Goal": "tradespace.explore.size", "size": "tradespace.explore.size", "whatif": "tradespace.explore.whatif"}
+_LATER = {
+    "Goal": "tradespace.explore.size",
+    "query": "tradespace.explore.query",
+    "run_study": "tradespace.explore.stored",
+    "size": "tradespace.explore.size",
+    "whatif": "tradespace.explore.whatif",
+}
 """Names that are imported when they are first used."""
 
 
@@ -61,7 +67,9 @@ __all__ = [
     "parameters",
     "plan",
     "predict",
+    "query",
     "replace_path",
+    "run_study",
     "strategy",
     "study",
     "sweep",

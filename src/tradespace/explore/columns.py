@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
+from tradespace.cost.price import million_tokens, rate
+from tradespace.num import Num, where
 from tradespace.step import Step
 
 
@@ -19,6 +22,15 @@ class Column:
     best: float = 1.0
 
 
+def _known(value: Num) -> Num:
+    """Infinite where a price or a power is not known: never the least."""
+    return where(value > 0.0, value, inf)
+
+
+def _per_million(step: Step) -> Num:
+    return _known(million_tokens(rate(step.cluster), step.tokens_per_s_per_device * step.cluster.devices))
+
+
 COLUMNS: Mapping[str, Column] = {
     "step_time_s": Column("s", "time of one training step", lambda step: step.step_time),
     "tokens_per_s_per_device": Column(
@@ -28,6 +40,9 @@ COLUMNS: Mapping[str, Column] = {
     "hfu": Column("", "the same with recomputed FLOPs", lambda step: step.hfu, -1.0),
     "memory_total": Column("byte", "memory of the worst stage", lambda step: step.memory_total),
     "capacity": Column("byte", "memory of the device that tensors may use", lambda step: step.capacity, -1.0),
+    "usd_per_step": Column("USD", "price of one step; none where no price is known", lambda step: _known(step.cost)),
+    "usd_per_million_tokens": Column("USD", "price of a million trained tokens (or samples)", _per_million),
+    "kwh_per_step": Column("kWh", "energy of one step at the site's meter", lambda step: _known(step.energy / 3.6e6)),
     "data": Column("", "data-parallel degree that the devices leave", lambda step: step.data),
     "microbatches": Column("", "microbatches of one step", lambda step: step.microbatches),
     "legal": Column("", "whether a framework could run it", lambda step: step.legal, -1.0),
@@ -43,5 +58,5 @@ COLUMNS: Mapping[str, Column] = {
 FLAGS = ("legal", "fits", "fits_surely")
 """Columns that are true or false."""
 
-MEASURES = ("step_time_s", "tokens_per_s_per_device", "mfu", "hfu", "data", "microbatches")
+MEASURES = tuple(name for name in COLUMNS if name not in (*FLAGS, "memory_total", "capacity"))
 """Columns that mean nothing for a candidate that no framework can run: empty where it is not legal."""

@@ -93,6 +93,11 @@ class Explored:
         if isinstance(reducer, Histogram):
             low, counts = reducer.bins()
             return {"from": low, "count": counts}
+        return worded(self.space, self.coded(kind))
+
+    def coded(self, kind: str) -> Table:
+        """The same with positions along the axis (-1 for none) in the columns of words."""
+        reducer = self.reducers[kind]
         if isinstance(reducer, Cells):
             return cell_table(self.space, reducer)
         assert isinstance(reducer, (Best, Front))
@@ -182,12 +187,24 @@ def _rows(space: Space, positions: NDArray[np.int64]) -> Table:
 
 
 def axis_columns(space: Space, places: Sequence[NDArray[np.int64]]) -> Table:
-    """The axes' columns at positions along each axis."""
+    """The axes' columns at positions along each axis; words as the position."""
     return {
-        name: np.asarray(column)[place]
+        name: place.astype(np.int32) if isinstance(column[0], str) else np.asarray(column)[place]
         for axis, place in zip(space.axes, places, strict=True)
         for name, column in axis.shown().items()
     }
+
+
+def words(space: Space) -> dict[str, tuple[str, ...]]:
+    """The words of each column that shows words."""
+    shown = [item for axis in space.axes for item in axis.shown().items()]
+    return {name: column for name, column in shown if isinstance(column[0], str)}
+
+
+def worded(space: Space, table: Table) -> Table:
+    """A table with its words in place of their positions; no word where there is none."""
+    known = {name: np.asarray([*labels, ""]) for name, labels in words(space).items()}
+    return {name: known[name][column] if name in known else column for name, column in table.items()}
 
 
 def results(space: Space, step: Step) -> Table:
@@ -197,7 +214,7 @@ def results(space: Space, step: Step) -> Table:
     legal = np.asarray(step.legal)
     for name, column in COLUMNS.items():
         value = np.asarray(column.value(step), dtype=bool if name in FLAGS else float)
-        found[name] = np.where(legal, value, np.nan) if name in MEASURES else value
+        found[name] = np.where(legal & np.isfinite(value), value, np.nan) if name in MEASURES else value
     for name, objective in space.objectives.items():
         found[name] = np.where(legal, np.asarray(objective.value(lookup), dtype=float), np.nan)
     return found
@@ -209,16 +226,15 @@ def cell_table(space: Space, cells: Cells) -> Table:
     known, _, positions = cells.found()
     best = rows(space, positions)
     count = int(np.prod(sizes))
-    place = np.unravel_index(np.arange(count), sizes)
-    own = {
-        name: np.asarray(column)[along]
-        for i, along in zip(cells.axes, place, strict=True)
-        for name, column in space.axes[i].shown().items()
-    }
+    every = np.unravel_index(np.arange(count), sizes)
+    first = np.zeros(count, dtype=np.int64)
+    places = [every[cells.axes.index(i)] if i in cells.axes else first for i in range(len(space.axes))]
+    own = {name for i in cells.axes for name in space.axes[i].shown()}
+    place = axis_columns(space, places)
     table: Table = {}
     for name, column in best.items():
-        empty: Any = False if name in FLAGS else "" if column.dtype.kind == "U" else np.nan
-        table[name] = own[name] if name in own else np.full(count, empty, column.dtype)
+        none: Any = False if name in FLAGS else -1 if column.dtype.kind == "i" else np.nan
+        table[name] = place[name] if name in own else np.full(count, none, column.dtype)
         if name not in own:
             table[name][known] = column
     return table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import Any
 
@@ -54,7 +54,7 @@ class Expression:
     """
 
     text: str
-    where: str
+    where: str = field(repr=False, compare=False)
 
     @cached_property
     def tree(self) -> ast.expr:

@@ -279,6 +279,11 @@ class Histogram:
         chosen = np.arange(used[0], used[-1] + 1) if len(used) else used
         return (chosen << BIN_BITS).view(np.float64), self.counts[chosen]
 
+    @staticmethod
+    def upper(low: Floats) -> Floats:
+        """Upper edges of bins from their lower ones."""
+        return (low.view(np.int64) + (1 << BIN_BITS)).view(np.float64)
+
     def state(self) -> dict[str, NDArray[Any]]:
         """Everything it found."""
         used = np.flatnonzero(self.counts)

@@ -131,8 +131,9 @@ class Space:
 
     def __post_init__(self) -> None:
         names = [name for axis in self.axes for name in axis.shown()]
-        for name in (*names, *self.objectives):
-            if [*names, *self.objectives].count(name) > 1 or name in COLUMNS:
+        taken = [name.lower() for name in (*names, *self.derived, *self.objectives, *COLUMNS)]
+        for name in (*names, *self.derived, *self.objectives):
+            if taken.count(name.lower()) > 1:  # SQL does not tell large letters from small ones
                 raise InputError(f"space: the name '{name}' is used twice; an axis and a column need their own")
         used = [path for axis in self.axes for path in axis.paths] + [full_path(name) for name in self.derived]
         for path in used:
