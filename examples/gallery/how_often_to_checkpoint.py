@@ -10,6 +10,6 @@ for devices in (1024, 4096, 16384, 65536):
     best = step.run(1e12).goodput
     hourly = goodput(best.write, 3600.0, best.mtbf, cluster.economics.restart)
     print(
-        f"{devices:6,} devices: a failure every {best.mtbf / 3600:5.2f} h, a checkpoint of {best.checkpoint / 1e12:.1f} TB "
+        f"{devices:6,} devices: a failure every {best.mtbf / 3600:5.2f} h, {best.checkpoint / 1e12:.1f} TB written "
         f"in {best.write:4.1f} s every {best.interval / 60:4.1f} min: goodput {best.share:.1%}, hourly {hourly:.1%}"
     )

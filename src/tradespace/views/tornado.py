@@ -22,12 +22,13 @@ def tornado_rows(found: Whatif, doubled: bool) -> list[dict[str, Any]]:
     for effect in found.effects:
         if (effect.up.factor >= 2.0) is not doubled:
             continue
-        span = sum(abs(_percent(found, point) or 0.0) for point in (effect.down, effect.up))
+        changes = [abs(_percent(found, point) or 0.0) for point in (effect.down, effect.up)]
+        span, still = sum(changes), max(changes) < NONE
         for end, point in (("less", effect.down), ("more", effect.up)):
             change = _percent(found, point)
             row = {"resource": effect.resource.name, "end": end, "span": span, "percent": change or 0.0}
             text = "does not fit" if change is None else f"{change:+.1f} %" if abs(change) >= NONE else ""
-            rows.append({**row, "text": text or ("no effect" if span < NONE and end == "more" else "")})
+            rows.append({**row, "text": text or ("no effect" if still and end == "more" else "")})
     return sorted(rows, key=lambda row: -row["span"])
 
 
@@ -80,7 +81,8 @@ def curve_rows(found: Whatif) -> list[dict[str, Any]]:
                 change = _percent(found, point) or 0.0
                 gain = 100.0 * (scalar(found.base.step_time) / scalar(point.step.step_time) - 1.0)
                 row = {"resource": name, "value": values[name] * point.factor, "worth": gain, "percent": change}
-                rows.append({**row, "strategy": short_text(point.step)})
+                text = f"{gain:+.0f}" if abs(gain) >= 10.0 else f"{gain:+.1f}" if gain else "0"
+                rows.append({**row, "text": text, "strategy": short_text(point.step)})
     return rows
 
 
@@ -97,7 +99,7 @@ def _curves(alt: Any, rows: list[dict[str, Any]], name: str, ticks: list[float])
         tooltip=["value:Q", alt.Tooltip("worth:Q", format="+.1f"), "strategy:N"],
     )
     line = base.mark_line(color=MORE, strokeWidth=2, point={"size": 60, "color": MORE})
-    text = base.mark_text(dy=-12, fontSize=11).encode(text=alt.Text("worth:Q", format="+.0f"))
+    text = base.mark_text(dy=-12, fontSize=11).encode(text="text:N")
     title = _heading(alt, "Break-even: at a price below the line more of it pays")
     return (line + text).properties(width=520, height=200, title=title)
 
