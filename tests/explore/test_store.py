@@ -189,7 +189,7 @@ def test_a_limit_of_the_system_on_files(text: str, tmp_path: Path) -> None:
 def test_directories_that_are_refused(study: Any, tmp_path: Path) -> None:
     out = tmp_path / "out"
     run_study(study(), out)
-    with pytest.raises(ts.InputError, match="is finished"):
+    with pytest.raises(ts.InputError, match="a finished sweep"):
         run_study(study(), out)
     with pytest.raises(ts.InputError, match=r"another study .axes changed."):
         run_study(study(SMALL.replace("[1, 2, 4, 8]", "[1, 2, 4]")), out, resume=True)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import tomllib
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
 
@@ -190,6 +192,24 @@ def test_a_space_from_python_is_checked_too() -> None:
         ts.Axis.of("tensor", [])
     with pytest.raises(ts.InputError, match="finite"):
         ts.Axis.of("tensor", [float("inf")])
+
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("file", ["examples/sweep/llama-70b.toml", "benchmarks/spaces/gpt3-joint.toml"])
+def test_studies_that_ship_meet_the_schema(file: str) -> None:
+    jsonschema.validate(tomllib.loads((ROOT / file).read_text()), study_schema())
+    assert ts.study(ROOT / file).space.size > 1e6
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"axes": {"pp": []}}, {"keep": {"rows": "some"}}, {"seq": 0}, {"axes": {"pp": {"from": 1, "to": 2}}}, {"a": 1}],
+)
+def test_the_schema_refuses(changes: dict[str, Any]) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(with_(**changes), study_schema())
 
 
 def test_schema_names_every_key() -> None:

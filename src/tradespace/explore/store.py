@@ -146,8 +146,8 @@ def prepare(directory: Path, manifest: dict[str, Any], resume: bool) -> dict[str
         write_manifest(directory, manifest)
         return manifest
     if not resume:
-        state = "is finished" if known["finished"] else "was not finished; continue it with --resume"
-        raise InputError(f"{directory}: holds a sweep that {state}, or choose another directory")
+        state = "a finished sweep;" if known["finished"] else "an unfinished sweep; continue it with --resume or"
+        raise InputError(f"{directory}: holds {state} choose another directory")
     _same(known, manifest, directory)
     for half in directory.rglob(f"*{HALF_WRITTEN}"):
         half.unlink(missing_ok=True)

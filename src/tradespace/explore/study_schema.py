@@ -65,7 +65,8 @@ def _axis() -> dict[str, Any]:
         "additionalProperties": False,
     }
     values = {"type": "array", "items": _VALUE, "minItems": 1, "maxItems": LONGEST_AXIS}
-    return {"anyOf": [values, span, {"type": "object", "description": "a dotted key without quotes"}]}
+    dotted = {"type": "object", "description": "a dotted key without quotes", "not": {"required": ["from"]}}
+    return {"anyOf": [values, span, dotted]}
 
 
 def _rows() -> dict[str, Any]:

@@ -91,7 +91,8 @@ def heat_map(rows: Sequence[Row], *, dark: bool = False) -> Any:
     sides = {key: _order([row[key] for row in values]) for key in ("x", "y")}
     for row in values:
         row["x"], row["y"] = _side(row["x"]), _side(row["y"])
-    middle = sorted(row["v"] for row in values)[len(values) // 2]
+    known_values = [row["v"] for row in values]
+    middle = (min(known_values) + max(known_values)) / 2.0
     base = alt.Chart(alt.Data(values=values)).encode(
         x=alt.X("x:O", title=across, sort=sides["x"], axis=alt.Axis(labelAngle=0)),
         y=alt.Y("y:O", title=down, sort=sides["y"][::-1]),
