@@ -8,13 +8,28 @@ from dataclasses import replace
 import pytest
 
 from tradespace.errors import InputError
-from tradespace.explore.plan import divisors, plan
+from tradespace.explore.plan import degrees, divisors, plan
 from tradespace.inputs import load
 from tradespace.predict import predict
 
 MODEL = load.model("gpt3-175b")
 CLUSTER = load.cluster("dgx-a100", devices=96)
 BASE = load.strategy("global_batch=96", cluster=CLUSTER)
+
+
+def test_experts_are_searched_over_both_of_their_degrees() -> None:
+    """Every (ep, etp) that folds the devices of a stage, with etp a divisor of tp; given ones stay."""
+    model, cluster = load.model("mixtral-8x7b", 4096), load.cluster("dgx-h100", devices=16)
+    found = degrees(model, 16.0, {})
+    pairs = set(zip(found["strategy.expert"], found["strategy.expert_tensor"], strict=True))
+    assert {(8.0, 1.0), (8.0, 2.0), (1.0, 8.0), (2.0, 2.0)} <= pairs
+    assert all(t % x == 0 for t, x in zip(found["strategy.tensor"], found["strategy.expert_tensor"], strict=True))
+    base = load.strategy("global_batch=32", cluster=cluster)
+    best = plan(model, cluster, base, {"expert_tensor": 2.0, "expert": 4.0}).best
+    assert best is not None
+    assert (best.strategy.expert, best.strategy.expert_tensor) == (4.0, 2.0)
+    dense = degrees(load.model("llama-3.1-8b"), 16.0, {})
+    assert set(dense["strategy.expert"]) == set(dense["strategy.expert_tensor"]) == {1.0}
 
 
 def test_plan_finds_the_optimum_of_a_plain_loop() -> None:

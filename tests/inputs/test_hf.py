@@ -50,7 +50,7 @@ def test_every_public_configuration_is_read() -> None:
     assert all(entry["config"]["model_type"] in FAMILIES for entry in PUBLIC)
 
 
-@pytest.mark.parametrize("name", [name for name in ALL if name != STEP])
+@pytest.mark.parametrize("name", ALL)
 def test_exact_counts(name: str) -> None:
     """Parameters summed over the public class itself, built without memory (transformers 5.18)."""
     found, published = parameters(from_config(BY_NAME[name]["config"], name)), BY_NAME[name]["counts"]
@@ -64,15 +64,14 @@ def test_exact_counts(name: str) -> None:
     assert {key: counts[key] for key in stated} == stated
 
 
-def test_a_flat_step_file_is_counted_as_it_says() -> None:
-    """The published count has the class's preset vocabulary of 128,815 rows: it reads text_config, which this flat file
-    has not. The file says 128,896: 81 rows more, in embedding and head."""
-    stated, published = BY_NAME[STEP]["config"], BY_NAME[STEP]["counts"]
-    assert parameters(from_config(stated, STEP)).total == published["total"] + 2 * 81 * 4096
-    preset = parameters(from_config({**stated, "vocab_size": 128815}, STEP))
-    assert preset.total == published["total"]
-    assert preset.active == published["active_incl_input_embedding"]
-    assert preset.active_excl_input_embedding == published["active_excl_input_embedding"]
+def test_a_flat_step_file_has_the_preset_vocabulary_and_says_so() -> None:
+    """The public class reads text_config alone: a flat file gets its preset 128,815 rows."""
+    flat = from_config(BY_NAME[STEP]["config"], STEP)
+    assert flat.vocab == 128815.0
+    assert any("its preset of 128815 rows counts" in note for note in flat.notes)
+    nested = from_config({"model_type": "step3p7", "text_config": BY_NAME[STEP]["config"]}, STEP)
+    assert nested.vocab == 128896.0
+    assert parameters(nested).total == parameters(flat).total + 2 * 81 * 4096
 
 
 FIELDS = {
@@ -232,6 +231,35 @@ HUB = {  # public sizes, and the totals of the weight files as recalled from the
 def test_families_beyond_the_public_set(name: str) -> None:
     table, published = HUB[name]
     assert parameters(from_config(table, name)).total == published
+
+
+def test_phi_moe() -> None:
+    """Microsoft's card of Phi-3.5-MoE: 42B parameters, 6.6B active; llama.cpp prints 41.87 B on loading it."""
+    found = parameters(load.model("phi-3.5-moe"))
+    assert round(float(found.total) / 1e9, 2) == 41.87
+    assert round(float(found.active) / 1e9, 1) == 6.6
+
+
+@pytest.mark.parametrize(
+    ("name", "architecture", "part", "there"),
+    [
+        ("google-t5/t5-11b", "T5ForConditionalGeneration", "head", False),
+        ("google/t5-v1_1-xxl", None, "head", False),
+        ("google/t5-v1_1-xxl", "T5ForConditionalGeneration", "head", True),
+        ("google/vit-base-patch16-224 (no head)", None, "pooler", True),
+        ("google/vit-base-patch16-224 (no head)", None, "classifier", False),
+        ("google/vit-base-patch16-224 (no head)", "ViTForImageClassification", "classifier", True),
+        ("google-bert/bert-large-uncased (MLM)", None, "transform", True),
+        ("google-bert/bert-large-uncased (MLM)", None, "pooler", False),
+        ("google-bert/bert-large-uncased (MLM)", "BertForPreTraining", "pooler", True),
+        ("meta-llama/Meta-Llama-3.1-8B", None, "head", True),
+    ],
+)
+def test_what_stands_behind_the_last_layer(name: str, architecture: str | None, part: str, there: bool) -> None:
+    """Without `architectures`: causal LM; T5 without a head of its own, ViT without classifier, BERT with MLM head."""
+    table = {**BY_NAME[name]["config"]}
+    table |= {} if architecture is None else {"architectures": [architecture]}
+    assert (float(parameters(from_config(table, name)).parts.get(part, 0.0)) > 0.0) == there
 
 
 @pytest.mark.parametrize("key", [*SIZES, "intermediate_size", "model_type"])

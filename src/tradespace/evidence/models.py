@@ -35,6 +35,8 @@ def model_of(row: Row, number: Number, skip: Callable[[str], Exception]) -> Mode
         "tied": number(row, "tied", 0.0),
         "frozen": 1.0 if number(row, "frozen_fraction", 0.0) > 0.0 else 0.0,
         "adapter_rank": number(row, "lora_rank", 0.0),
+        "adapter_fused": 1.0,  # the rows with adapters are MLPerf's: one on the fused q, k and v, one on the output
+        "adapter_mlp": 0.0,
     }
     if fields["frozen"] and not fields["adapter_rank"]:
         raise skip("frozen parameters without the rank of the adapters")

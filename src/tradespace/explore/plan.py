@@ -91,15 +91,26 @@ def divisors(number: float) -> list[float]:
     return [float(d) for d in sorted({*small, *(whole // d for d in small)})]
 
 
-def experts_of(model: Model) -> list[float]:
-    """How many routed experts the kinds of layers have; empty for a model without."""
-    parts = [part for kind in model.kinds for part in kind.parts]
-    return [float(part.experts) for part in parts if isinstance(part, Experts)]
+def experts_of(model: Model) -> list[Experts]:
+    """The mixtures of experts in the kinds of layers; empty for a model without."""
+    return [part for kind in model.kinds for part in kind.parts if isinstance(part, Experts)]
 
 
-def degrees(model: Model, base: Strategy, devices: float, fixed: Mapping[str, float]) -> dict[str, list[float]]:
+def foldings(
+    model: Model, fixed: Mapping[str, float], options: list[float], tensors: list[float]
+) -> list[tuple[float, float]]:
+    """Every (expert, expert_tensor) that splits the model's experts: their number by the first, their width by the
+    second, which divides a tensor degree. (1, 1) alone without experts."""
+    parts = experts_of(model)
+    spread = [e for e in options if all(float(part.experts) % e == 0 for part in parts)] if parts else [1.0]
+    split = [x for x in options if any(t % x == 0 for t in tensors) and all(float(p.ffn) % x == 0 for p in parts)]
+    inside = [fixed["expert_tensor"]] if "expert_tensor" in fixed else split if parts else [1.0]
+    return [(e, x) for e in ([fixed["expert"]] if "expert" in fixed else spread) for x in inside]
+
+
+def degrees(model: Model, devices: float, fixed: Mapping[str, float]) -> dict[str, list[float]]:
     """Every (tensor, context, pipeline) whose product divides the devices and that the model's shapes allow, with every
-    expert degree that folds the same devices."""
+    (expert, expert_tensor) that folds the same devices: expert_tensor divides tensor."""
     options = divisors(devices)
 
     def choices(name: str, possible: Callable[[float], bool]) -> list[float]:
@@ -109,16 +120,15 @@ def degrees(model: Model, base: Strategy, devices: float, fixed: Mapping[str, fl
     tensors = choices("tensor", lambda t: heads % t == 0 and float(model.ffn) % t == 0 and (kv % t == 0 or t % kv == 0))
     contexts = choices("context", lambda c: c == 1 or float(model.seq) % (2 * c) == 0)
     pipelines = choices("pipeline", lambda p: p <= float(model.layers))
-    inside = float(base.expert_tensor)
-    experts = choices("expert", lambda e: all(number % e == 0 for number in experts_of(model) or [1.0]))
+    folded = foldings(model, fixed, options, tensors)
     rows = [
-        (t, c, p, e)
+        (t, c, p, e, x)
         for t in tensors
         for c in contexts
         for p in pipelines
         if devices % (t * c * p) == 0 and fixed.get("data", devices / (t * c * p)) == devices / (t * c * p)
-        for e in experts
-        if (devices / p) % (e * inside) == 0
+        for e, x in folded
+        if (devices / p) % (e * x) == 0 and (t % x == 0 or "expert_tensor" in fixed)
     ]
     if not rows:
         asked = ", ".join(f"{name} = {value:g}" for name, value in fixed.items())
@@ -127,14 +137,14 @@ def degrees(model: Model, base: Strategy, devices: float, fixed: Mapping[str, fl
             f"divisor of the devices and divide the model's {heads:g} heads, {float(model.ffn):g} MLP width and "
             f"{float(model.seq):g} tokens"
         )
-    columns = ("strategy.tensor", "strategy.context", "strategy.pipeline", "strategy.expert")
+    columns = [f"strategy.{name}" for name in ("tensor", "context", "pipeline", "expert", "expert_tensor")]
     return {name: [row[i] for row in rows] for i, name in enumerate(columns)}
 
 
 def space_of(model: Model, cluster: Cluster, base: Strategy, fixed: Mapping[str, float]) -> Space:
     """The space of all strategies: degrees, virtual stages, microbatch, recompute, ZeRO, sequence parallel."""
     devices = float(cluster.devices)
-    triples = degrees(model, base, devices, fixed)
+    triples = degrees(model, devices, fixed)
     pipelines = sorted(set(triples["strategy.pipeline"]))
     layers = float(model.layers)
     chunked = {1.0}

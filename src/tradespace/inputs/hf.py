@@ -19,15 +19,24 @@ from tradespace.inputs.hf_encoder import ENCODERS
 from tradespace.inputs.hf_hybrid import HYBRID
 from tradespace.inputs.hf_latent import LATENT
 from tradespace.inputs.hf_moe import MOE
+from tradespace.inputs.hf_phimoe import phimoe
 from tradespace.inputs.layers import Attention
 from tradespace.inputs.model import Model
 
-FAMILIES: Mapping[str, Family] = {**GROUPED, **CLASSIC, **MOE, **LATENT, **HYBRID, **ENCODERS}
+FAMILIES: Mapping[str, Family] = {
+    **GROUPED,
+    **CLASSIC,
+    **MOE,
+    **LATENT,
+    **HYBRID,
+    **ENCODERS,
+    "phimoe": phimoe,
+}
 """model_type of a public configuration -> how to read it."""
 NESTED = ("text_config", "llm_config", "language_config")
 TEXT_ONLY = "only the text part of this multimodal configuration is read"
 NOT_YET: Mapping[str, str] = {
-    "a mixture of experts": ("dbrx phimoe granitemoe ernie4_5_moe hunyuan_v1_moe step3p5 arctic grok-1 jetmoe"),
+    "a mixture of experts": ("dbrx granitemoe ernie4_5_moe hunyuan_v1_moe step3p5 arctic grok-1 jetmoe"),
     "multi-head latent attention": "minicpm3 longcat_flash glm4_moe_lite",
     "state-space or linear attention layers": (
         "mamba2 falcon_mamba bamba zamba zamba2 falcon_h1 granitemoehybrid recurrent_gemma rwkv lfm2 kimi_linear "

@@ -37,6 +37,11 @@ class Config:
     where: str
     outer: Mapping[str, object] | None = None  # the whole file, where `table` is its text part
 
+    @property
+    def nested(self) -> bool:
+        """Whether `table` is a part of a larger file."""
+        return self.outer is not None and self.outer is not self.table
+
     def states(self, name: str) -> bool:
         """Whether the configuration has the key at all, be it null."""
         return name in self.table

@@ -26,6 +26,8 @@ from tradespace.inputs.layers import Experts, Layer
 
 LOCAL = ("num_local_experts",)
 WIDTH = ("intermediate_size",)
+STEP_VOCAB = 128815.0
+"""Rows that Step-3.7's public class presets."""
 
 
 def _uniform(fields: Fields, experts: Experts, **attention: float) -> Fields:
@@ -210,9 +212,12 @@ def gemma4(config: Config) -> Fields:
 def step3p7(config: Config) -> Fields:
     """Step-3.7: norms on queries and keys, a gate per head, first layers dense, one shared expert, windows 3 of 4.
 
-    A flat file is taken as it says; the public class reads text_config alone and would preset a vocabulary of 128,815.
+    The public class reads its vocabulary from text_config alone: a model built from a flat file has the preset one.
     """
     fields = grouped(config, kv_heads=8.0, head_dim=128.0, qk_norm=1.0)
+    if not config.nested and fields["vocab"] != STEP_VOCAB:
+        stated = f"vocab_size = {fields['vocab']:g} stands outside text_config, where the public class does not read it"
+        fields |= {"vocab": STEP_VOCAB, "notes": (f"{stated}: its preset of {STEP_VOCAB:g} rows counts",)}
     shared = config.size("shared", ("share_expert_dim", "share_expert_dims"))
     numbers = ("num_experts", "moe_num_experts")
     experts = experts_of(config, experts=numbers, top_k=("num_experts_per_tok", "moe_top_k"), shared_ffn=shared)
@@ -228,7 +233,8 @@ def step3p7(config: Config) -> Fields:
         for width, part in (("moe", experts), ("dense", mlp_of(fields)))
     }
     places = [f"{kind} {'dense' if i < first else 'moe'}" for i, kind in enumerate(types)]
-    return layered(fields, places, kinds) | step_vision(fields["hidden"])
+    tower = step_vision(fields["hidden"])
+    return layered(fields, places, kinds) | tower | {"notes": (*fields.get("notes", ()), *tower["notes"])}
 
 
 MOE: Mapping[str, Family] = {

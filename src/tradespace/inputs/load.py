@@ -10,6 +10,7 @@ from typing import Any
 
 from tradespace.errors import InputError, nearest
 from tradespace.inputs import families
+from tradespace.inputs.based import on_base
 from tradespace.inputs.build import build
 from tradespace.inputs.cluster import Cluster, CollectiveCurve, Device
 from tradespace.inputs.economics import Economics, economics
@@ -177,10 +178,14 @@ def model(source: Source, seq: float | None = None) -> Model:
             table, where = families.from_csv(Path(file)), str(file)
         else:
             table, where, _ = resolve("models", source)
-            table = families.completed(table, where, None if file is None else Path(file))
+            if "base" not in table:
+                table = families.completed(table, where, None if file is None else Path(file))
         stated = "seq" in table
         table.pop("key", None)
-        built = build(Model, table, where)
+        if "base" in table:
+            built = on_base(_base(table.pop("base"), where, file), table, where)
+        else:
+            built = build(Model, table, where)
         families.check(built, where)
     if seq is not None:
         built = replace(built, seq=number(seq, quantities(Model)["seq"], "seq"))
@@ -191,6 +196,17 @@ def model(source: Source, seq: float | None = None) -> Model:
     if 0.0 < float(built.positions) < float(built.seq):
         raise InputError(f"{built.name}: seq = {built.seq:g}, but its position table has {built.positions:g} rows")
     return built
+
+
+def _base(name: Any, where: str, file: str | Path | None) -> Model:
+    """The model that a file builds on: a catalog key, or a path from the file's own folder."""
+    if not isinstance(name, str):
+        raise InputError(f"{where}.base: a catalog key or a path of a model is needed, not {name!r:.60}")
+    folder = Path() if file is None else Path(file).parent
+    try:
+        return model(folder / name if is_path(name) else name)
+    except RecursionError:
+        raise InputError(f"{where}.base: the models build on one another in a circle") from None
 
 
 def _check_pattern(built: Model) -> None:

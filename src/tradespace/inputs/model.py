@@ -11,6 +11,21 @@ from tradespace.inputs.layer_table import LayerTable
 from tradespace.inputs.layers import Attention, Layer, Mlp, Part
 from tradespace.num import Num
 
+FLAT = (
+    "layers",
+    "heads",
+    "kv_heads",
+    "head_dim",
+    "ffn",
+    "gated",
+    "qkv_bias",
+    "out_bias",
+    "mlp_bias",
+    "norms",
+    "qk_norm",
+)
+"""Fields of a Model that describe its layers where they are all alike."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Model:
@@ -53,7 +68,9 @@ class Model:
     front: tuple[Part, ...] = field(default=())
     back: tuple[Part, ...] = field(default=())
     frozen: Num = switch("1: the weights are frozen; only adapters are trained")
-    adapter_rank: Num = count("rank of low-rank adapters (LoRA) on every linear layer, 0 = none", default=0.0, low=0.0)
+    adapter_rank: Num = count("rank of low-rank adapters (LoRA) on linear layers, 0 = none", default=0.0, low=0.0)
+    adapter_fused: Num = switch("1: one adapter for q, k and v, one for gate and up (Megatron); 0: one each (PEFT)")
+    adapter_mlp: Num = switch("1: MLPs and shared experts have adapters, 0: the other linear layers alone", default=1.0)
     table: LayerTable = field(default_factory=LayerTable)
     dlrm: Dlrm = field(default_factory=Dlrm)
     source: str = ""

@@ -23,6 +23,11 @@ def file_schema(kind: str) -> dict[str, Any]:
     if kind not in CLASSES:
         raise InputError(f"schema: no kind of file '{kind}'{nearest(kind, CLASSES)}")
     found = schema(CLASSES[kind])
+    if kind == "model":
+        text = "another model (catalog key or path) whose fields count where this file states none"
+        found["properties"] = {"base": {"type": "string", "description": text}, **found["properties"]}
+        found["anyOf"] = [{"required": ["base"]}, {"required": [n for n in found.pop("required") if n != "name"]}]
+        return found
     found["required"] = [name for name in found["required"] if name not in ("key", "name")]
     return _notation(found) if kind == "strategy" else found
 

@@ -9,26 +9,12 @@ from typing import Any, TypeVar, cast
 from tradespace.errors import InputError, nearest
 from tradespace.inputs.build import field_value, hints
 from tradespace.inputs.cluster import Cluster
-from tradespace.inputs.model import Model
+from tradespace.inputs.model import FLAT, Model
 from tradespace.inputs.strategies import value_of
 from tradespace.inputs.strategy import Strategy
 from tradespace.inputs.traps import check_value
 
 T = TypeVar("T")
-FLAT = (
-    "layers",
-    "heads",
-    "kv_heads",
-    "head_dim",
-    "ffn",
-    "gated",
-    "qkv_bias",
-    "out_bias",
-    "mlp_bias",
-    "norms",
-    "qk_norm",
-)
-"""Fields of a Model that describe its layers where they are all alike."""
 ROOTS = ("model", "device", "network", "cluster", "strategy")
 
 

@@ -24,6 +24,9 @@ class Precision:
     master: Num = quantity("byte", "separate fp32 copy of a parameter, 0 without")
     full: Num = quantity("byte", "an fp32 value: softmax statistics, parameters kept in fp32", default=4.0)
     mask: Num = quantity("byte", "one element of a dropout mask", default=1.0)
+    operand: Num = quantity(
+        "byte", "a GEMM's input as saved for its weight gradient; 0: as other activations", default=0.0
+    )
     cast: Num = quantity("byte", "traffic of quantizing one GEMM operand element, 0 for 16-bit", default=0.0)
     source: str = ""
     confidence: str = "assumed"
@@ -77,6 +80,7 @@ class Profile:
         "", "slowdown of a weight-gradient GEMM that accumulates into fp32", default=1.0, low=1.0
     )
     dropout: Num = switch("1: dropout masks are kept (one byte each)")
+    saves_operands: Num = switch("1: inputs of low-precision GEMMs are saved in their own type", default=1.0)
     host_f: Num = quantity("s", "host time to launch one layer forward, one microbatch", default=0.0)
     host_b: Num = quantity("s", "the same, backward", default=0.0)
     host_tensor_f: Num = quantity("s", "the same with tensor parallelism, forward", default=0.0)

@@ -67,6 +67,8 @@ def attention(part: Attention, model: Model, strategy: Strategy, size: Local) ->
         Gemm.of(size.tokens, model.hidden, wide),
         bias=part.qkv_bias * both,
         saved=size.held + size.tokens * wide * value,
+        operand=size.held,
+        fused=3.0 if none(part.shared_kv) else 2.0,
         before=size.enter,
         after_back=size.leave,
         gather_back=size.enter,

@@ -94,7 +94,7 @@ def _grouped(part: Experts, strategy: Strategy, routed: Routed) -> tuple[Operato
     width / tensor values, whatever the expert degree (NVIDIA/Megatron-LM issue 1784)."""
     value = strategy.precision.value
     local, ffn = part.experts / strategy.expert, part.ffn / strategy.expert_tensor
-    inner = routed.rows * ffn * value
+    inner, entering = routed.rows * ffn * value, routed.rows * routed.width * value
     wide = (1.0 + part.gated) * ffn
     chosen = (part.top_k, part.experts)
     up = gemm_operator(
@@ -102,7 +102,8 @@ def _grouped(part: Experts, strategy: Strategy, routed: Routed) -> tuple[Operato
         Gemm.of(routed.each, routed.width, wide, local),
         kind="grouped",
         bias=part.bias * wide * local,
-        saved=routed.rows * routed.width * value + inner * (1.0 + part.gated),
+        saved=entering + inner * (1.0 + part.gated),
+        operand=entering,
         chosen=chosen,
         module="moe",
     )
@@ -112,6 +113,7 @@ def _grouped(part: Experts, strategy: Strategy, routed: Routed) -> tuple[Operato
         kind="grouped",
         bias=part.bias * routed.width * local,
         saved=inner,
+        operand=inner,
         chosen=chosen,
         module="moe_act",
     )
@@ -133,7 +135,7 @@ def _shared(part: Experts, model: Model, strategy: Strategy, size: Local) -> tup
             first.input_grad,
             first.weight_grad,
             weights=first.weights + gate,
-            saved=kept,
+            saved=kept,  # no operand: the router needs the input in 16 bits
         ),
         *rest,
     )

@@ -20,6 +20,8 @@ def mlp(part: Mlp, model: Model, strategy: Strategy, size: Local, prefix: str = 
         Gemm.of(size.tokens, model.hidden, wide),
         bias=part.bias * wide,
         saved=size.held + inner * (1.0 + part.gated),
+        operand=size.held,
+        fused=1.0 + part.gated,
         before=size.enter,
         after_back=size.leave,
         gather_back=size.enter,
@@ -29,6 +31,7 @@ def mlp(part: Mlp, model: Model, strategy: Strategy, size: Local, prefix: str = 
         Gemm.of(size.tokens, ffn, model.hidden),
         bias=part.bias * model.hidden,
         saved=inner,
+        operand=inner,
         after=size.leave,
         before_back=size.enter,
     )

@@ -55,7 +55,11 @@ def _queries(part: LatentAttention, model: Model, strategy: Strategy, size: Loca
         return LowRank("q", part.q_rank, 0.0, width, width).operators(part, model, strategy, size)
     saved = size.held + size.tokens * width * strategy.precision.value
     gemm = Gemm.of(size.tokens, model.hidden, width)
-    return (gemm_operator("q", gemm, saved=saved, before=size.enter, after_back=size.leave, gather_back=size.enter),)
+    return (
+        gemm_operator(
+            "q", gemm, saved=saved, before=size.enter, after_back=size.leave, gather_back=size.enter, operand=size.held
+        ),
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,6 +87,7 @@ class LowRank:
                 Gemm.of(rows, model.hidden, down_width),
                 bias=part.bias * down_width,
                 saved=shared_input + rows * down_width * value,
+                operand=shared_input,
             ),
             pass_operator(f"{self.name}_norm", "pass", low, profile.norm_f, profile.norm_b, weights=self.rank),
             gemm_operator(

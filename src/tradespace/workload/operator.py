@@ -93,7 +93,8 @@ class Operator:
     attention), pass (memory-bound), lookup, adapter, once (a projection of one token per sequence) or held (parameters
     without work). `module` names what selective recomputation may run again instead of saving. `chosen` = (experts per
     token, experts) marks weights of routed experts: they are sharded over the expert-data group, and a token uses its
-    share.
+    share. `operand` = bytes of `saved` that are an input kept for the weight gradient alone; `fused` = projections of
+    one input that this GEMM multiplies together (q, k and v: 3).
     """
 
     name: str
@@ -105,6 +106,8 @@ class Operator:
     saved: Num = 0.0
     module: str = ""
     chosen: tuple[Num, Num] | None = None
+    operand: Num = 0.0
+    fused: Num = 1.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,6 +175,8 @@ def gemm_operator(
     gather_back: tuple[Exchange, ...] = (),
     module: str = "",
     chosen: tuple[Num, Num] | None = None,
+    operand: Num = 0.0,
+    fused: Num = 1.0,
 ) -> Operator:
     """A linear layer: forward (m, k, n), input gradient (m, n, k), weight gradient (k, m, n).
 
@@ -188,6 +193,8 @@ def gemm_operator(
         saved=saved,
         module=module,
         chosen=chosen,
+        operand=operand,
+        fused=fused,
     )
 
 

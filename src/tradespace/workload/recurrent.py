@@ -75,6 +75,7 @@ def _enter(name: str, width: Num, bias: Num, model: Model, strategy: Strategy, s
         Gemm.of(size.tokens, model.hidden, width),
         bias=bias,
         saved=size.held + size.tokens * width * strategy.precision.value,
+        operand=size.held,
         before=size.enter,
         after_back=size.leave,
         gather_back=size.enter,
@@ -88,6 +89,7 @@ def _leave(name: str, width: Num, bias: Num, model: Model, strategy: Strategy, s
         Gemm.of(size.tokens, width, model.hidden),
         bias=bias,
         saved=size.tokens * width * strategy.precision.value,
+        operand=size.tokens * width * strategy.precision.value,
         after=size.leave,
         before_back=size.enter,
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from tradespace.inputs.model import Model
 from tradespace.inputs.strategy import Strategy
-from tradespace.workload.adapters import adapted
+from tradespace.workload.adapters import trained
 from tradespace.workload.local import Local, local_sizes, none, norm
 from tradespace.workload.operator import Block, Gemm, Operator, Work, gemm_operator, pass_operator
 from tradespace.workload.parts import layer, operators
@@ -21,12 +21,12 @@ def blocks(model: Model, strategy: Strategy) -> dict[str, Block]:
     size = local_sizes(model, strategy)
     found = {
         kind.name: Block.of(
-            kind.name, adapted(layer(kind, model, strategy, size), model, strategy), size.held, size.volume
+            kind.name, trained(layer(kind, model, strategy, size), model, strategy), size.held, size.volume
         )
         for kind in model.layer_kinds()
     }
     for name, operators_of in (("embedding", embedding), ("head", head)):
-        found[name] = Block.of(name, adapted(operators_of(model, strategy, size), model, strategy))
+        found[name] = Block.of(name, trained(operators_of(model, strategy, size), model, strategy))
     return found
 
 
@@ -60,6 +60,7 @@ def head(model: Model, strategy: Strategy, size: Local) -> tuple[Operator, ...]:
         Gemm.of(size.tokens, model.hidden, size.vocab),
         bias=model.head_bias * size.vocab,
         saved=size.held,
+        operand=size.held,
         before=size.enter,
         after_back=size.leave,
         gather_back=size.enter,
