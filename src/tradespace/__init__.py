@@ -32,7 +32,9 @@ _LATER = {
     "Goal": "tradespace.explore.size",
     "query": "tradespace.explore.query",
     "run_study": "tradespace.explore.stored",
+    "population": "tradespace.explore.population",
     "size": "tradespace.explore.size",
+    "sobol": "tradespace.explore.sensitivity",
     "whatif": "tradespace.explore.whatif",
 }
 """Names that are imported when they are first used."""
