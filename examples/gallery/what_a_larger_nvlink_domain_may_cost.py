@@ -9,7 +9,7 @@ for key in ("deepseek-v3", "llama-3.1-70b"):
     cluster = ts.cluster("dgx-b200", devices=256)
     base = ts.strategy("global_batch=4096,precision=fp8", cluster=cluster)
     found = ts.whatif(ts.model(key, seq=4096), cluster, base)
-    for point in found.curves["network.nvlink.size"]:
+    for point in found.curves["network.nvlink.size"].points:
         if point.step is not None:
             gain = found.base.step_time / point.step.step_time - 1.0
             print(

@@ -10,8 +10,9 @@ import tradespace as ts
 from tradespace.errors import InputError
 from tradespace.explore.optimum import even_pods, optimum
 from tradespace.explore.resources import resources
-from tradespace.explore.whatif import Whatif, device_seconds, whatif
+from tradespace.explore.whatif import Whatif, device_seconds, pays, whatif
 from tradespace.inputs import load
+from tradespace.studies.presets import case
 
 DEEPSEEK, QWEN = load.model("deepseek-v3", 4096.0), load.model("qwen3-30b-a3b", 4096.0)
 
@@ -114,12 +115,31 @@ def test_worth_is_the_price_at_which_a_token_costs_the_same(llama: Whatif) -> No
 
 def test_each_point_is_the_optimum_of_its_own_cluster(llama: Whatif) -> None:
     name = "network.nvlink.size"
-    for point in llama.curves[name]:
+    for point in llama.curves[name].points:
         scaled = next(r for r in resources(llama.cluster) if r.name == name).scaled(point.factor)
         best = optimum(llama.model, scaled, llama.base.strategy)
         assert best is not None
         assert point.step is not None
         assert float(best.step_time) == float(point.step.step_time)
+
+
+@pytest.mark.parametrize(("key", "least", "most"), [("dgx", 1.2, 1.4), ("tpu", 1.3, 1.45)])
+def test_comet_memory_expansion(key: str, least: float, most: float) -> None:
+    """COMET v2: memory expansion gives up to 1.4x (its cluster is not named). Slow expansion gains nothing, since
+    strategies that fit without it remain; from the bandwidth that is found on it does."""
+    study = case("comet", key, expanded=True)
+    found = whatif(study.model, study.cluster, study.strategy)
+    name = "device.memory.expanded.bandwidth"
+    curve = found.curves[name]
+    gains = [gain for point in curve.points if (gain := curve.worth(point)) is not None]
+    assert gains[0] == pytest.approx(0.0, abs=1e-9)
+    assert gains == sorted(gains)
+    assert least < 1.0 + gains[-1] < most
+    assert curve.pays_from is not None
+    scaled = next(r for r in resources(study.cluster) if r.name == name).scaled
+    for factor, better in ((curve.pays_from, True), (curve.pays_from / 1.03, False)):
+        step = optimum(study.model, scaled(factor), study.strategy)
+        assert pays(curve.reference, step) is better
 
 
 def test_nothing_fits() -> None:

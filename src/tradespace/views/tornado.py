@@ -75,32 +75,33 @@ def curve_rows(found: Whatif) -> list[dict[str, Any]]:
     """One row per point of each break-even curve: value of the resource, what a device may cost more in %."""
     values = {effect.resource.name: effect.resource.value for effect in found.effects}
     rows = []
-    for name, points in found.curves.items():
-        for point in points:
-            if point.step is not None:
-                change = _percent(found, point) or 0.0
-                gain = 100.0 * (scalar(found.base.step_time) / scalar(point.step.step_time) - 1.0)
-                row = {"resource": name, "value": values[name] * point.factor, "worth": gain, "percent": change}
+    for name, curve in found.curves.items():
+        for point in curve.points:
+            share = curve.worth(point)
+            if point.step is not None and share is not None:
+                gain = 100.0 * share
+                row = {"resource": name, "value": values[name] * point.factor, "worth": gain}
                 text = f"{gain:+.0f}" if abs(gain) >= 10.0 else f"{gain:+.1f}" if gain else "0"
                 rows.append({**row, "text": text, "strategy": short_text(point.step)})
     return rows
 
 
-def _curves(alt: Any, rows: list[dict[str, Any]], name: str, ticks: list[float]) -> Any:
-    """One curve: below it the resource pays, above it does not."""
+def _curves(alt: Any, rows: list[dict[str, Any]], name: str, versus: str) -> Any:
+    """One curve: at a price below the line the resource pays."""
+    ticks = [row["value"] for row in rows]
     base = alt.Chart(alt.Data(values=rows)).encode(
         x=alt.X(
             "value:Q",
             scale=alt.Scale(type="log", base=2, padding=24),
             title=name,
-            axis=alt.Axis(format=",~r", values=ticks),
+            axis=alt.Axis(format=".3~s" if max(ticks) > 1e6 else ",~r", values=ticks),
         ),
         y=alt.Y("worth:Q", title="a device may cost more, %", scale=alt.Scale(padding=24)),
         tooltip=["value:Q", alt.Tooltip("worth:Q", format="+.1f"), "strategy:N"],
     )
     line = base.mark_line(color=MORE, strokeWidth=2, point={"size": 60, "color": MORE})
     text = base.mark_text(dy=-12, fontSize=11).encode(text="text:N")
-    title = _heading(alt, "Break-even: at a price below the line more of it pays")
+    title = _heading(alt, f"Break-even with {versus}: at a price below the line it pays")
     return (line + text).properties(width=520, height=200, title=title)
 
 
@@ -115,7 +116,8 @@ def whatif_figure(found: Whatif, *, dark: bool = False) -> Any:
     for name in found.curves:
         own = [row for row in rows if row["resource"] == name]
         if len(own) > 1:
-            parts.append(_curves(alt, own, name, [row["value"] for row in own]))
+            versus = "the cluster without it" if found.curves[name].without else "what there is"
+            parts.append(_curves(alt, own, name, versus))
     strongest = max(turned, key=lambda row: row["span"])
     title = f"{found.model.name}: {strongest['resource']} matters most"
     base = found.base

@@ -23,13 +23,15 @@ def whatif_document(found: Whatif) -> list[dict[str, Any]]:
     Elasticities are relative changes of the step time, of its cost at an equal price per device-hour, and of its energy
     per relative change of the resource. `worth` says by how much the price of a device may rise (a share, USD per
     device-hour, USD per device) for the resource at `change` until a token costs the same. `break_even` is the same
-    along a curve of the resource.
+    along a curve of the resource, compared with the base or with the cluster without the tier; `pays_from` the value
+    from which on it beats the latter.
     """
     return [_row(effect, found) for effect in found.effects]
 
 
 def _row(effect: Effect, found: Whatif) -> dict[str, Any]:
     resource, base = effect.resource, effect.base
+    curve = found.curves.get(resource.name)
     return {
         "resource": resource.name,
         "unit": resource.unit,
@@ -38,22 +40,24 @@ def _row(effect: Effect, found: Whatif) -> dict[str, Any]:
         "elasticity_cost": effect.elasticity(device_seconds),
         "elasticity_energy": effect.elasticity(step_joule),
         "step_time_s": scalar(base.step_time),
-        "down": _point(effect.down, resource.value, base),
-        "up": _point(effect.up, resource.value, base),
+        "down": _point(effect.down, resource.value, worth(base, effect.down.step)),
+        "up": _point(effect.up, resource.value, effect.worth),
         "reoptimized": strategy_text(effect.up.step) if effect.up.step is not None else None,
         "worth": {"change": effect.up.factor, **_worth(effect.worth, base)},
-        "break_even": [_point(point, resource.value, base) for point in found.curves.get(resource.name, [])],
+        "break_even": [_point(point, resource.value, curve.worth(point)) for point in curve.points] if curve else [],
+        "break_even_with": None if curve is None else "without the tier" if curve.without else "base",
+        "pays_from": None if curve is None or curve.pays_from is None else resource.value * curve.pays_from,
     }
 
 
-def _point(point: Point, value: float, base: Step) -> dict[str, Any]:
+def _point(point: Point, value: float, share: float | None) -> dict[str, Any]:
     step = point.step
     return {
         "factor": point.factor,
         "value": value * point.factor,
         "step_time_s": None if step is None else scalar(step.step_time),
         "strategy": None if step is None else strategy_text(step),
-        "worth": worth(base, step),
+        "worth": share,
     }
 
 
@@ -111,8 +115,12 @@ def curve_lines(found: Whatif) -> list[str]:
     for row in whatif_document(found):
         points = [point for point in row["break_even"] if point["step_time_s"] is not None]
         if points:
-            shown = ", ".join(f"{p['value']:.4g}: {p['step_time_s']:.3g} s ({p['worth']:+.0%})" for p in points)
-            lines.append(f"{row['resource']} {shown}")
+            shown = ", ".join(f"{p['value']:.4g}: {p['step_time_s']:.3g} s ({_share(p['worth'])})" for p in points)
+            versus = " beside the cluster without it" if row["break_even_with"] == "without the tier" else ""
+            lines.append(f"{row['resource']}{versus} {shown}")
+            if versus:
+                start = row["pays_from"]
+                lines.append("It never pays." if start is None else f"It pays from about {start:.3g} {row['unit']} on.")
     return lines
 
 
