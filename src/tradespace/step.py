@@ -108,6 +108,16 @@ class Step:
         return self.memory_total <= self.capacity * self.strategy.profile.fit_share
 
     @property
+    def reserved(self) -> Num:
+        """Bytes that the allocator holds on the worst stage: those of the tensors and its own slack."""
+        return self.memory_total * (1.0 + self.strategy.profile.slack)
+
+    @property
+    def driver(self) -> Num:
+        """Bytes that the driver shows as used: reserved ones, context, communication buffers, libraries."""
+        return self.reserved + self.strategy.profile.context
+
+    @property
     def tokens_per_s_per_device(self) -> Num:
         """Trained tokens per second and device."""
         tokens = self.strategy.global_batch * self.model.seq

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tradespace.inputs.model import Model
 from tradespace.inputs.strategy import Strategy
-from tradespace.num import Num, any_true, at_least, maximum, minimum
+from tradespace.num import Num, any_true, at_least, maximum, minimum, where
 from tradespace.workload.operator import Block, Gemm, Operator, flagged, total
 from tradespace.workload.partition import StageClass
 
@@ -43,9 +43,13 @@ def states(strategy: Strategy, shard: Num) -> States:
     one = 1.0 - at_least(strategy.zero, 1.0) * saved
     two = 1.0 - at_least(strategy.zero, 2.0) * (1.0 - at_least(strategy.pipeline, 2.0)) * saved
     three = 1.0 - at_least(strategy.zero, 3.0) * saved
+    second: Num = 0.0
+    if any_true(profile.both_gradients > 0.0):
+        again = where(precision.gradient > precision.value, precision.value * two, precision.full * one)
+        second = profile.both_gradients * again
     return States(
         weights=weight * three,
-        gradients=precision.gradient * two,
+        gradients=precision.gradient * two + second,
         optimizer=(strategy.optimizer.state + profile.extra_state) * one,
         master=precision.master * (1.0 - mixed) * one,
     )
@@ -139,6 +143,7 @@ class Shares:
     layer: Num  # parameters of the largest layer
     staged: Num  # bytes per parameter of a whole stage kept gathered under full sharding, 0 without
     streamed: Num  # bytes per parameter of two layers gathered at a time, 0 without
+    loose: Num  # bytes per parameter of gradients that live to the end of backward
 
 
 def shares(
@@ -169,6 +174,7 @@ def shares(
         layer=worst([layer.weights for layer in layers]),
         staged=several * (value - value / shard),
         streamed=value * (1.0 - several),
+        loose=profile.loose_gradient * (at_least(strategy.zero, 1.0) - full) * (1.0 - 1.0 / shard),
     )
 
 
@@ -182,7 +188,11 @@ def footprint(stage: StageClass, parameters: Held, strategy: Strategy, in_flight
     buffers = maximum(common.transient - logits, 0.0)
     if any_true(strategy.zero >= 3.0):
         buffers = buffers + gathered(parameters.all, common)
+    if any_true(strategy.profile.loose_gradient > 0.0):
+        buffers = buffers + parameters.trained * common.loose
     kept = [number * common.saved[kind].kept for kind, number in stage.numbers.items()]
+    if any_true(strategy.profile.saves_outputs > 0.0):
+        kept.append(strategy.profile.saves_outputs * (1.0 - stage.head) * common.boundary)
     parts = {
         **_states(parameters, common),
         "activations": in_flight * total([*kept, flagged(stage.embedding, common.boundary)]),

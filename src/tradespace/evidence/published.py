@@ -149,6 +149,8 @@ def precision_of(row: Row) -> Precision:
         kind = "fp8"  # block scales change neither the rate nor, to what is published, the cast traffic
     if kind not in ("bf16", "fp16", "fp8", "fp32"):
         raise SkipError(f"GEMMs in {kind} are not modelled yet")
+    if row.get("param_dtype") == "fp8" and row["device"] in _systems()["fp8_weights"]["devices"]:
+        kind = "fp8-weights"
     recipe = precision(kind)
     gradient = BYTES.get(row.get("grad_dtype") or "", float(recipe.gradient))
     return replace(recipe, gradient=gradient, reduce=gradient)

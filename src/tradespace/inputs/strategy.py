@@ -80,6 +80,10 @@ class Profile:
         "", "slowdown of a weight-gradient GEMM that accumulates into fp32", default=1.0, low=1.0
     )
     dropout: Num = switch("1: dropout masks are kept (one byte each)")
+    saves_gathered: Num = switch("1: GEMMs save their gathered input, 0: it is gathered again (sequence parallelism)")
+    saves_copies: Num = quantity("", "copies of q, k and v kept beside those that attention saves", default=0.0)
+    saves_gates: Num = quantity("", "inner widths kept beside gate, up and their product (eager: 1)", default=0.0)
+    saves_outputs: Num = switch("1: a stage keeps its output as well for each microbatch in flight (DeepSpeed)")
     saves_operands: Num = switch("1: inputs of low-precision GEMMs are saved in their own type", default=1.0)
     host_f: Num = quantity("s", "host time to launch one layer forward, one microbatch", default=0.0)
     host_b: Num = quantity("s", "the same, backward", default=0.0)
@@ -106,6 +110,8 @@ class Profile:
     vocab_multiple: Num = count("the vocabulary is padded to a multiple of this times the tensor degree", default=128.0)
     fp32_parameters: Num = switch("1: parameters are kept as fp32 shards and cast for compute, without a master copy")
     extra_state: Num = quantity("byte", "held per parameter beside the optimizer states", default=0.0)
+    both_gradients: Num = switch("1: gradients are held in the model's type and, sharded or not, in fp32 (DeepSpeed)")
+    loose_gradient: Num = quantity("byte", "per parameter until the end of backward under ZeRO 1 and 2", default=0.0)
     logit_bytes: Num = quantity(
         "byte", "peak memory per logit: copies in both precisions and the gradient", default=6.0
     )
@@ -118,6 +124,8 @@ class Profile:
     spread_low: Num = quantity("", "the same for runs in 8 or 4 bits", default=0.20)
     balanced: Num = switch("1: layers are split over stages by cost, not by count")
     overhead: Num = quantity("byte", "allocated beyond the counted tensors", default=0.2e9)
+    slack: Num = quantity("", "reserved by the allocator beyond what is allocated at the peak, relative", default=0.04)
+    context: Num = quantity("byte", "what the driver shows beyond that: CUDA context, NCCL, libraries", default=1.5e9)
     traffic: str = "tiled"
     hybrid: str = "serial"
     source: str = ""

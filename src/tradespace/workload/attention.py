@@ -59,6 +59,7 @@ def attended(seq: Num, window: Num, chunk: Num, causal: Num) -> Num:
 def attention(part: Attention, model: Model, strategy: Strategy, size: Local) -> tuple[Operator, ...]:
     """q/k/v projections, positions, attention core, output projection."""
     profile, value = strategy.profile, strategy.precision.value
+    copies = profile.saves_copies
     width = Widths.of(part, strategy.tensor)
     both = width.queries + (2.0 * width.keys if width.plain else width.keys + width.values)
     wide = both if none(part.gate) else both + (width.queries if part.gate == 1.0 else width.heads)
@@ -66,8 +67,8 @@ def attention(part: Attention, model: Model, strategy: Strategy, size: Local) ->
         "qkv",
         Gemm.of(size.tokens, model.hidden, wide),
         bias=part.qkv_bias * both,
-        saved=size.held + size.tokens * wide * value,
-        operand=size.held,
+        saved=size.entering + size.tokens * (wide if none(copies) else wide + copies * both) * value,
+        operand=size.entering,
         fused=3.0 if none(part.shared_kv) else 2.0,
         before=size.enter,
         after_back=size.leave,

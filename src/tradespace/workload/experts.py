@@ -15,7 +15,7 @@ from tradespace.inputs.model import Model
 from tradespace.inputs.strategy import Strategy
 from tradespace.num import Num
 from tradespace.workload.feed_forward import mlp
-from tradespace.workload.local import Local, activation, none
+from tradespace.workload.local import Local, activation, kept_widths, none
 from tradespace.workload.operator import Exchange, Gemm, Operator, Work, gemm_operator
 
 
@@ -102,7 +102,7 @@ def _grouped(part: Experts, strategy: Strategy, routed: Routed) -> tuple[Operato
         Gemm.of(routed.each, routed.width, wide, local),
         kind="grouped",
         bias=part.bias * wide * local,
-        saved=entering + inner * (1.0 + part.gated),
+        saved=entering + inner * kept_widths(part.gated, strategy),
         operand=entering,
         chosen=chosen,
         module="moe",
@@ -126,7 +126,7 @@ def _shared(part: Experts, model: Model, strategy: Strategy, size: Local) -> tup
         return ()
     first, *rest = mlp(Mlp(ffn=part.shared_ffn, gated=part.gated), model, strategy, size, "shared")
     gate = part.shared_gate * model.hidden
-    kept = first.saved - size.held  # its input is the router's
+    kept = first.saved - size.entering  # its input is the router's
     return (
         Operator(
             first.name,

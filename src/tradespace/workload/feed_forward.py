@@ -5,7 +5,7 @@ from __future__ import annotations
 from tradespace.inputs.layers import Mlp
 from tradespace.inputs.model import Model
 from tradespace.inputs.strategy import Strategy
-from tradespace.workload.local import Local, activation
+from tradespace.workload.local import Local, activation, kept_widths
 from tradespace.workload.operator import Gemm, Operator, gemm_operator
 
 
@@ -19,8 +19,8 @@ def mlp(part: Mlp, model: Model, strategy: Strategy, size: Local, prefix: str = 
         f"{prefix}_in",
         Gemm.of(size.tokens, model.hidden, wide),
         bias=part.bias * wide,
-        saved=size.held + inner * (1.0 + part.gated),
-        operand=size.held,
+        saved=size.entering + inner * kept_widths(part.gated, strategy),
+        operand=size.entering,
         fused=1.0 + part.gated,
         before=size.enter,
         after_back=size.leave,

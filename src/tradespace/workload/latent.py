@@ -53,11 +53,17 @@ def _queries(part: LatentAttention, model: Model, strategy: Strategy, size: Loca
     """Low-rank queries, or one full projection (DeepSeek-V2-Lite)."""
     if not none(part.q_rank):
         return LowRank("q", part.q_rank, 0.0, width, width).operators(part, model, strategy, size)
-    saved = size.held + size.tokens * width * strategy.precision.value
+    saved = size.entering + size.tokens * width * strategy.precision.value
     gemm = Gemm.of(size.tokens, model.hidden, width)
     return (
         gemm_operator(
-            "q", gemm, saved=saved, before=size.enter, after_back=size.leave, gather_back=size.enter, operand=size.held
+            "q",
+            gemm,
+            saved=saved,
+            before=size.enter,
+            after_back=size.leave,
+            gather_back=size.enter,
+            operand=size.entering,
         ),
     )
 

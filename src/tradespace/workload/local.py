@@ -19,6 +19,7 @@ class Local:
     vocab: Num
     volume: Num  # bytes of the whole residual activation of the tensor group
     held: Num  # bytes of the residual activation on one device
+    entering: Num  # bytes of it that a column-split GEMM saves
     enter: tuple[Exchange, ...]  # gathers the sharded sequence before a column-split GEMM
     leave: tuple[Exchange, ...]  # sums partial results: reduce-scatter with sequence parallel, else all-reduce
 
@@ -30,12 +31,14 @@ def local_sizes(model: Model, strategy: Strategy) -> Local:
     padded = padded_vocab(model, strategy)
     residual = 1.0 - sharded + sharded / tensor
     volume = tokens * model.hidden * strategy.precision.value
+    gathered = strategy.profile.saves_gathered
     return Local(
         tokens=tokens,
         residual=residual,
         vocab=padded / tensor,
         volume=volume,
         held=volume * residual,
+        entering=volume * (residual if none(gathered) else residual + gathered * (1.0 - residual)),
         enter=(Exchange("all_gather", "tensor", volume, sharded),),
         leave=(
             Exchange("reduce_scatter", "tensor", volume, sharded),
@@ -73,6 +76,12 @@ def activation(name: str, strategy: Strategy, inner: Num, gated: Num) -> Operato
     plain_b, gated_b = profile.plain_b, 2.0 * profile.gated_b
     forward = plain_f + gated * (gated_f - plain_f)
     return pass_operator(name, "pass", inner, forward, plain_b + gated * (gated_b - plain_b))
+
+
+def kept_widths(gated: Num, strategy: Strategy) -> Num:
+    """Inner widths that an MLP's activation keeps: its input, or gate and up, and what an eager one adds."""
+    widths, more = 1.0 + gated, strategy.profile.saves_gates
+    return widths if none(more) else widths + more * gated
 
 
 def none(value: Num) -> bool:
