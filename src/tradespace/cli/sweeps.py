@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from tradespace.cli.app import Out, Shown, app, save
+from tradespace.cli.app import INTERRUPTED, Out, Shown, app, save
 from tradespace.views.terminal import emit, note, progress_bar
 
 
@@ -28,8 +28,12 @@ def sweep(
 
     loaded = read(study)
     note(f"{loaded.space.size:,} candidates; the result is {sweeps.what_is_kept(loaded)}")
-    with progress_bar("sweeping") as progress:
-        manifest = run_study(loaded, out, resume=resume, workers=workers, scheduler=scheduler, progress=progress)
+    try:
+        with progress_bar("sweeping") as progress:
+            manifest = run_study(loaded, out, resume=resume, workers=workers, scheduler=scheduler, progress=progress)
+    except KeyboardInterrupt:
+        note("interrupted; what is finished is kept: continue with --resume")
+        return INTERRUPTED
     document = sweeps.sweep_document(out, manifest)
     emit(format, document, lambda: [document], [sweeps.sweep_table(document)])
     return 0

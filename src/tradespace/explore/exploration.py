@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from tradespace.errors import InputError, nearest
 from tradespace.explore.columns import COLUMNS, FLAGS, MEASURES
-from tradespace.explore.reduce import Best, Cells, Front, Histogram, Reducer
+from tradespace.explore.pareto import Front
+from tradespace.explore.reduce import Best, Cells, Histogram, Reducer
 from tradespace.explore.space import Index, Space
 from tradespace.explore.sweep import BLOCK, Counts, Progress, survey
 from tradespace.predict import predict

@@ -99,4 +99,5 @@ def _said(kinds: list[str]) -> str:
 
 def _sentence(message: str) -> str:
     """DuckDB's message without its picture of the place."""
-    return " ".join(message.split("LINE 1:")[0].split())
+    hint = '; names with dots are quoted: "network.nvlink.size"' if "Referenced table" in message else ""
+    return " ".join(message.split("LINE 1:")[0].split()) + hint

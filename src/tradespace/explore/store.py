@@ -13,7 +13,7 @@ import os
 import platform
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
@@ -44,9 +44,9 @@ def locked(directory: Path) -> Iterator[None]:
             file.seek(0)
             owner = file.read(20).strip() or "another process"
             raise InputError(f"{directory}: a sweep is writing here already (process {owner}); wait for it") from None
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
+        with suppress(OSError):  # the number is a help for people; on a full disk the lock holds without it
+            os.ftruncate(file.fileno(), 0)
+            os.write(file.fileno(), str(os.getpid()).encode())
         yield
 
 
