@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tradespace as ts
-from tradespace.cost.goodput import best_interval, goodput, job_mtbf, young_interval
+from tradespace.cost.goodput import best_interval, checkpoint_time, goodput, job_mtbf, young_interval
 from tradespace.cost.run import checkpoint_bytes, run_goodput
 from tradespace.inputs import load
 from tradespace.inputs.economics import economics
@@ -85,6 +85,18 @@ def test_llama_8b_checkpoint() -> None:
     """dgxc-benchmarking: about 105 GB, 13 bytes per parameter; ours: 14, 16-bit weights beside the masters."""
     step = step_of("llama-3.1-8b", "dgx-h100", 8.0, "tp=2,global_batch=64")
     assert checkpoint_bytes(step) / 105e9 == pytest.approx(14 / 13, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("size", "per_device", "devices", "seconds"),
+    [
+        (105e9, 0.527e9, 8.0, 24.9),  # Llama-3.1-8B, dgxc-benchmarking
+        (629.9 * 2**30, 764 * 2**20, 1.0, 844.0),  # AMD-AGI/Primus#81
+        (2.3e12, 0.15e9, 384.0, 40.0),  # BLOOM
+    ],
+)
+def test_published_checkpoint_times(size: float, per_device: float, devices: float, seconds: float) -> None:
+    assert checkpoint_time(size, per_device, devices) == pytest.approx(seconds, rel=0.005)
 
 
 def test_without_a_rate_nothing_fails() -> None:

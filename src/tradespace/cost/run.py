@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tradespace.cost.goodput import best_interval, goodput, job_mtbf
+from tradespace.cost.goodput import best_interval, checkpoint_time, goodput, job_mtbf
 from tradespace.cost.price import rate, site_power
 from tradespace.num import Num, ceil, maximum, where
 from tradespace.step import Step
@@ -52,8 +52,7 @@ def run_goodput(step: Step) -> Goodput:
     size = checkpoint_bytes(step)
     known = economics.mtbf > 0.0
     mtbf = where(known, job_mtbf(economics.mtbf, devices), 1e30)
-    write = size / maximum(economics.checkpoint_bandwidth * devices, 1.0)
-    write = where(economics.checkpoint_bandwidth > 0.0, write, 0.0)
+    write = checkpoint_time(size, economics.checkpoint_bandwidth, devices)
     interval = maximum(best_interval(write, mtbf), 1.0)  # below a second writing costs nothing: any interval will do
     share = where(known, goodput(write, interval, mtbf, economics.restart), 1.0)
     return Goodput(share, write, interval, mtbf, size)
