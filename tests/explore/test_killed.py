@@ -94,15 +94,24 @@ def workers_of(process: psutil.Process) -> list[psutil.Process]:
     return [child for child in process.children(recursive=True) if "spawn_main" in " ".join(child.cmdline())]
 
 
-def test_a_killed_worker_changes_nothing(path: Path, whole: dict[str, bytes], tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_killed_worker_changes_nothing(count: int, path: Path, whole: dict[str, bytes], tmp_path: Path) -> None:
     directory = tmp_path / "workers"
-    process = start("sweep", str(path), "--out", str(directory), "--workers", "2")
+    process = start("sweep", str(path), "--out", str(directory), "--workers", str(count))
     wait_for(directory, 1, process)
     workers = workers_of(psutil.Process(process.pid))
-    assert len(workers) == 2
+    assert len(workers) == count
     os.kill(workers[0].pid, signal.SIGKILL)
     assert process.wait() == 0
     assert content(directory) == whole
+
+
+def test_a_part_that_ends_every_worker_is_named() -> None:
+    def work(_: int, part: int) -> int:
+        return os._exit(1) if part == 3 else part
+
+    with pytest.raises(ts.InputError, match="part 3 ended every worker"), distribute.client(1, None) as client:
+        list(distribute.on_dask(client, work, 0, {part: part for part in range(5)}))
 
 
 @pytest.fixture

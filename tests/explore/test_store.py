@@ -266,6 +266,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("SELECT 1; SELECT 2", "one SELECT"),
         ("SELECT * FROM nowhere", "nowhere does not exist"),
         ("COPY results TO '/tmp/stolen.csv'", "one SELECT is needed.*not copy"),
+        ("EXPLAIN ANALYZE COPY results TO '/tmp/stolen.csv'", "not explain"),
         ("CREATE TABLE a (i INT)", "not create"),
         ("DROP VIEW results", "not drop"),
         ("SET threads = 1", "not set"),

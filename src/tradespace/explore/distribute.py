@@ -26,14 +26,13 @@ def here(work: Callable[[Any, P], T], shared: Any, parts: Mapping[int, P]) -> It
 
 def on_dask(client: Any, work: Callable[[Any, P], T], shared: Any, parts: Mapping[int, P]) -> Iterator[tuple[int, T]]:
     """The same on the workers of a Dask client, in the order in which they finish; parts of a dead worker are given to
-    others."""
+    others. What is shared goes with every part: scattered once, it would be lost with the workers that hold it."""
     distributed = _distributed()
-    common = client.scatter(shared, broadcast=True)
     waiting = iter(parts.items())
     given: dict[Any, int] = {}
 
     def give(count: int) -> list[Any]:
-        some = {client.submit(work, common, part, pure=False): n for n, part in islice(waiting, count)}
+        some = {client.submit(work, shared, part, pure=False): n for n, part in islice(waiting, count)}
         given.update(some)
         return list(some)
 
@@ -64,8 +63,8 @@ def client(workers: int | None, scheduler: str | None) -> Iterator[Any]:
     assert workers is not None
     if not 1 <= workers <= 1024:
         raise InputError(f"--workers: {workers}, but between 1 and 1024 processes can be started here")
-    logging.getLogger("distributed").setLevel(logging.ERROR)
-    options = {"dashboard_address": None, "silence_logs": logging.ERROR, "memory_limit": 0}
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    options = {"dashboard_address": None, "silence_logs": logging.CRITICAL, "memory_limit": 0}
     started = distributed.LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, **options)
     with started as local, distributed.Client(local) as connected:
         yield connected
