@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -86,3 +87,19 @@ def test_size_without_an_answer(capsys: pytest.CaptureFixture[str]) -> None:
 def test_bad_input(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str) -> None:
     assert run(list(arguments)) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_cluster_file_may_state_its_own_prices(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    dims = "".join(
+        f'[[network]]\nname = "{name}"\nkind = "switch"\nsize = {size}\nbandwidth = "{rate}"\n'
+        for name, size, rate in (("nvlink", 8, "450 GB/s"), ("fabric", 0, "50 GB/s"))
+    )
+    file = tmp_path / "mine.toml"
+    file.write_text(f'device = "h100-sxm"\ndevices = 16\n[economics]\nrent = "2 USD/h"\n{dims}')
+    cost = document(capsys, "predict", "llama-3.1-8b", str(file), "tp=2,global_batch=64")["cost"]
+    assert isinstance(cost, dict)
+    assert (round(cost["usd_per_device_hour"], 9), cost["basis"]["rent"]) == (2.0, "given")
+    assert cost["basis"]["power"].startswith("1275 W")
+    file.write_text(file.read_text().replace("rent =", "rnt ="))
+    assert run(["predict", "llama-3.1-8b", str(file), "tp=2,global_batch=64"]) == 2
+    assert "unknown key 'rnt'; did you mean 'rent'" in capsys.readouterr().err

@@ -85,3 +85,14 @@ def test_dearer_devices_come_later() -> None:
     assert found[0].run is not None
     assert found[1].run is not None
     assert found[0].run.usd <= found[1].run.usd
+
+
+def test_keys_of_the_strategy_are_kept() -> None:
+    """Eight bits need fewer devices than sixteen; a degree that is given stays."""
+    goal = Goal(seconds=20 * DAY)
+    (plain,) = size(LLAMA_8B, 20e12, goal, [H100])
+    (fp8,) = size(LLAMA_8B, 20e12, goal, [H100], strategy="precision=fp8,tp=2")
+    assert plain.step is not None
+    assert fp8.step is not None
+    assert (fp8.step.strategy.precision.name, fp8.step.strategy.tensor) == ("fp8", 2.0)
+    assert float(fp8.step.cluster.devices) < float(plain.step.cluster.devices)

@@ -40,18 +40,27 @@ def size(
     goal = _goal(days, budget, power)
     clusters = [sizing.cluster_of(name) for name in device or load.sizing()["clusters"]]
     kept, loaded = given(strategy), load.model(model, seq)
-    batch = kept.get("global_batch", global_batch) or sizing.default_batch(loaded)
-    for i, cluster in enumerate(clusters):
-        base = load.strategy({**kept, "global_batch": batch}, cluster=cluster)
-        loaded, clusters[i], _ = settings.apply(set_ or [], loaded, cluster, base)
-    fixed = {name: value for name, value in kept.items() if isinstance(value, float) and name != "global_batch"}
+    if global_batch is not None or "global_batch" in kept:
+        kept["global_batch"] = batch_of(kept, global_batch)
+    loaded, clusters = _with_settings(set_ or [], loaded, clusters)
     with progress_bar("sizing", "types of devices") as progress:
-        found = sizing.size(
-            loaded, amount(tokens, "--tokens"), goal, clusters, global_batch=batch, fixed=fixed, progress=progress
-        )
+        found = sizing.size(loaded, amount(tokens, "--tokens"), goal, clusters, strategy=kept, progress=progress)
     document = views.size_document(found)
     emit(format, document, lambda: document, [views.size_table(found)])
     return 0 if any(row["devices"] for row in document) else NO_FIT
+
+
+def _with_settings(texts: list[str], model: Any, clusters: list[Any]) -> tuple[Any, list[Any]]:
+    """The model and every cluster with --set applied; a strategy is searched, its keys are arguments."""
+    for text in texts:
+        if text.startswith("strategy."):
+            raise InputError(f"--set {text}: give strategies as an argument, such as tp=8,precision=fp8")
+    changed = []
+    for cluster in clusters:
+        base = load.strategy({"global_batch": 1.0}, cluster=cluster)
+        new, cluster, _ = settings.apply(texts, model, cluster, base)
+        changed.append(cluster)
+    return (new if clusters else model), changed
 
 
 def _goal(days: float | None, budget: float | None, power: float | None) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tradespace.cost.price import rate, site_power
 from tradespace.cost.run import Run
@@ -12,6 +13,7 @@ from tradespace.explore.optimum import even_pods, optimum, pod
 from tradespace.inputs import load
 from tradespace.inputs.cluster import Cluster
 from tradespace.inputs.model import Model
+from tradespace.inputs.strategies import given
 from tradespace.inputs.strategy import Strategy
 from tradespace.num import Num
 from tradespace.step import Step
@@ -58,14 +60,13 @@ def size(
     goal: Goal,
     clusters: Sequence[Cluster] | None = None,
     *,
-    global_batch: float | None = None,
-    fixed: Mapping[str, float] | None = None,
+    strategy: str | Mapping[str, Any] = "",
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Sized]:
     """For each type of cluster the fewest devices that finish in time, or the fastest run within a budget or a power.
 
-    Every count of devices gets its own best strategy; days hold failures and checkpoints. `global_batch` in sequences
-    defaults to what catalog/defaults.toml assumes. Sorted by cost, those without a price or an answer last.
+    Every count of devices gets its own best strategy; days hold failures and checkpoints. `strategy` are keys to keep;
+    the global batch defaults to what catalog/defaults.toml assumes. Sorted by cost, rented types before owned ones.
 
     >>> from tradespace.inputs import load
     >>> found = size(load.model("llama-3.1-8b"), 1e12, Goal(seconds=30 * 86400.0), [load.cluster("dgx-h100")])
@@ -73,13 +74,15 @@ def size(
     True
     """
     chosen = list(clusters) if clusters is not None else [load.cluster(key) for key in load.sizing()["clusters"]]
-    batch = global_batch if global_batch is not None else default_batch(model)
+    kept = given(strategy) if isinstance(strategy, str) else dict(strategy)
+    keys = {"global_batch": default_batch(model), **kept}
+    fixed = {name: value for name, value in kept.items() if isinstance(value, float) and name != "global_batch"}
     answers = []
     for i, cluster in enumerate(chosen):
         if progress is not None:
             progress(i, len(chosen))
-        base = load.strategy({"global_batch": batch}, cluster=cluster)
-        answers.append(_size_one(model, tokens, goal, even_pods(cluster), base, fixed or {}))
+        base = load.strategy(keys, cluster=cluster)
+        answers.append(_size_one(model, tokens, goal, even_pods(cluster), base, fixed))
     return sorted(answers, key=_cost)
 
 
