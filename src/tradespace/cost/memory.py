@@ -168,7 +168,7 @@ def shares(
         states=held,
         expert_states=states(strategy, expert_shard) if any(layer.experts for layer in layers) else held,
         saved=saved,
-        logits=logits * profile.logit_bytes,
+        logits=logits * (profile.logit_bytes * (1.0 - strategy.fused_loss)),
         transient=worst(transients),
         boundary=layers[0].boundary,
         layer=worst([layer.weights for layer in layers]),

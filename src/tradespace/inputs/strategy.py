@@ -176,6 +176,7 @@ class Strategy:
     recompute: Num = quantity("", "0 none, 1 selective (attention core), 2 full", default=0.0, high=2.0, whole=True)
     modules: tuple[str, ...] = ("attention_core",)
     flash: Num = switch("1: fused attention that stores no score matrix", default=1.0)
+    fused_loss: Num = switch("1: cross-entropy in chunks fused with the head (Liger): no logits are kept")
     cuda_graphs: Num = switch("1: kernels are launched as graphs")
     schedule: str = "1f1b"
     overlap: Overlap = field(default_factory=Overlap)

@@ -84,6 +84,7 @@ def strategy_document(step: Step) -> dict[str, Any]:
         "micro_batch": s.micro_batch,
         "global_batch": s.global_batch,
         "flash": s.flash,
+        "fused_loss": s.fused_loss,
         "cuda_graphs": s.cuda_graphs,
     }
     found: dict[str, Any] = {key: _whole(scalar(value)) for key, value in numbers.items()}

@@ -134,7 +134,10 @@ def attention_core(
             flops = (rows * keys) * (width.queries + width.context)
         ring = _key_value_ring(part, model, strategy, width)
         return (fused(flops, part.head_dim, minimum(keys, model.seq), strategy, rows * width.heads, ring, sinks),)
-    return _unfused(part, model, strategy, size, width, sinks)
+    batch = width.heads * strategy.micro_batch
+    copied = rows * (2.0 * width.heads + 2.0 * width.kv_heads) * part.head_dim * strategy.precision.value
+    sizes = (part.head_dim, part.head_dim if none(part.v_head_dim) else part.v_head_dim)
+    return unfused(sizes, model, strategy, size, batch, copied, sinks)
 
 
 def fused(
@@ -152,20 +155,19 @@ def fused(
     )
 
 
-def _unfused(
-    part: Attention, model: Model, strategy: Strategy, size: Local, width: Widths, sinks: Num
+def unfused(
+    sizes: tuple[Num, Num], model: Model, strategy: Strategy, size: Local, batch: Num, copied: Num, weights: Num = 0.0
 ) -> tuple[Operator, ...]:
-    """Score matrices of the full square."""
-    profile, value, rows = strategy.profile, strategy.precision.value, size.tokens
-    scores = (rows * model.seq) * width.heads
-    batch = width.heads * strategy.micro_batch
-    per_sequence = rows / strategy.micro_batch
-    product = Gemm.of(per_sequence, part.head_dim, model.seq, batch)
-    back = Gemm.of(per_sequence, part.head_dim, model.seq, 2.0 * batch)
-    copied = rows * (2.0 * width.heads + 2.0 * width.kv_heads) * part.head_dim * value
+    """Score matrices of the full square for `batch` heads of all sequences; `sizes` = widths of a key and of a value
+    head, `copied` = bytes of queries, keys, values and context that are copied around the products."""
+    profile, value, rows = strategy.profile, strategy.precision.value, size.tokens / strategy.micro_batch
+    scores = (rows * model.seq) * batch
+    keys, values = (
+        (Gemm.of(rows, width, model.seq, batch), Gemm.of(rows, width, model.seq, 2.0 * batch)) for width in sizes
+    )
     kept = value + profile.dropout * (strategy.precision.mask + value)
     return (
-        Operator("scores", "score", Work(product), Work(back), weights=sinks, module=CORE),
+        Operator("scores", "score", Work(keys[0]), Work(keys[1]), weights=weights, module=CORE),
         Operator(
             "softmax",
             "pass",
@@ -174,7 +176,7 @@ def _unfused(
             saved=scores * kept,
             module=CORE,
         ),
-        Operator("context", "score", Work(product), Work(back), module=CORE),
+        Operator("context", "score", Work(values[0]), Work(values[1]), module=CORE),
         pass_operator("copies", "pass", copied / 4.0, profile.copy_f, profile.copy_b),
     )
 

@@ -31,14 +31,14 @@ def local_sizes(model: Model, strategy: Strategy) -> Local:
     padded = padded_vocab(model, strategy)
     residual = 1.0 - sharded + sharded / tensor
     volume = tokens * model.hidden * strategy.precision.value
-    gathered = strategy.profile.saves_gathered
+    held, gathered = volume * residual, strategy.profile.saves_gathered
     return Local(
         tokens=tokens,
         residual=residual,
         vocab=padded / tensor,
         volume=volume,
-        held=volume * residual,
-        entering=volume * (residual if none(gathered) else residual + gathered * (1.0 - residual)),
+        held=held,
+        entering=held if none(gathered) else held + gathered * (volume - held),
         enter=(Exchange("all_gather", "tensor", volume, sharded),),
         leave=(
             Exchange("reduce_scatter", "tensor", volume, sharded),
