@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tradespace.inputs.cluster import Cluster, Device, Dim, MemoryTier
+from tradespace.num import floor, maximum
 
 SCALED = 0.2  # how far a tornado turns each resource down and up
 PEAKS = ("peak", "peak_fp32", "peak_fp8", "peak_fp4")
@@ -53,7 +54,7 @@ def pod_size(cluster: Cluster, dim: Dim) -> Resource:
     """How many devices (or groups of the inner dims) one inner dim of the network connects."""
 
     def larger(factor: float) -> Cluster:
-        return _with_dim(cluster, dim, replace(dim, size=dim.size * factor))
+        return _with_dim(cluster, dim, replace(dim, size=maximum(floor(dim.size * factor), 1.0)))
 
     return Resource(f"network.{dim.name}.size", "", float(dim.size), 0.5, 2.0, larger)
 

@@ -9,7 +9,7 @@ from typing import Any
 from tradespace.cost.price import rate, site_power
 from tradespace.cost.run import Run
 from tradespace.errors import InputError, nearest
-from tradespace.explore.optimum import even_pods, optimum, pod
+from tradespace.explore.optimum import even_pods, optimum
 from tradespace.inputs import load
 from tradespace.inputs.cluster import Cluster
 from tradespace.inputs.model import Model
@@ -144,8 +144,9 @@ def _size_one(
     if not met:
         return Sized(cluster, None, None, _reason(goal, missed))
     center = float(min(met, key=wanted)[0].cluster.devices) / (2.0 if goal.seconds is not None else 1.0)
+    node = min(float(cluster.network[0].size) or 1.0, center)
     for devices in (center * factor for factor in BETWEEN):
-        found = at(devices) if devices % min(float(pod(cluster)), center) == 0 else None
+        found = at(devices) if devices % node == 0 else None
         if found is not None and goal.met(*found):
             met.append(found)
     return Sized(cluster, *min(met, key=wanted), "")

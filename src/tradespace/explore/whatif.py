@@ -8,7 +8,7 @@ from functools import partial
 from math import log, sqrt
 from typing import Any
 
-from tradespace.errors import InputError
+from tradespace.errors import InputError, nearest
 from tradespace.explore.optimum import even_pods, optimum, pod
 from tradespace.explore.resources import Resource, resources
 from tradespace.inputs.cluster import Cluster, MemoryTier
@@ -162,6 +162,9 @@ def whatif(
     cluster = whole_pods(cluster)
     known = {resource.name: resource for resource in resources(cluster)}
     asked = {**_usual(cluster), **(curves or {})}
+    for name in asked:
+        if name not in known:
+            raise InputError(f"whatif: no resource '{name}'{nearest(name, known)}")
     work = [(name, factor) for name, resource in known.items() for factor in (resource.down, resource.up)]
     work += [(name, factor) for name, factors in asked.items() for factor in factors]
     first = optimum(model, cluster, base, fixed)

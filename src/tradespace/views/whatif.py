@@ -88,7 +88,7 @@ def whatif_table(found: Whatif) -> Group:
     """One line per resource: elasticities, step time with less and more of it, what more of it may cost."""
     table = Table(box=None, pad_edge=False)
     for name in ("resource", "time", "cost", "energy", "less s", "more s", "worth"):
-        table.add_column(name, justify="left" if name == "resource" else "right")
+        table.add_column(name, justify="left" if name == "resource" else "right", overflow="fold")
     for row in whatif_document(found):
         table.add_row(
             f"{row['resource']} {_change(row)}",
