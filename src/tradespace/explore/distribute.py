@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, TypeVar
@@ -42,6 +43,8 @@ def on_dask(client: Any, work: Callable[[Any, P], T], shared: Any, parts: Mappin
             result = future.result()
         except distributed.KilledWorker:
             raise InputError(f"sweep: part {given[future]} ended every worker that it was given to") from None
+        except CancelledError:
+            raise InputError("sweep: the scheduler is gone; what is finished is kept: continue with --resume") from None
         yield given.pop(future), result
         for another in give(1):
             finished.add(another)
@@ -56,6 +59,7 @@ def client(workers: int | None, scheduler: str | None) -> Iterator[Any]:
     if workers is not None and scheduler is not None:
         raise InputError("sweep: --workers starts local processes and --scheduler uses others; give one of them")
     distributed = _distributed()
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters becomes one sentence of ours
     if scheduler is not None:
         with _reached(distributed.Client, scheduler) as connected:
             yield connected
@@ -63,7 +67,6 @@ def client(workers: int | None, scheduler: str | None) -> Iterator[Any]:
     assert workers is not None
     if not 1 <= workers <= 1024:
         raise InputError(f"--workers: {workers}, but between 1 and 1024 processes can be started here")
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
     options = {"dashboard_address": None, "silence_logs": logging.CRITICAL, "memory_limit": 0}
     started = distributed.LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, **options)
     with started as local, distributed.Client(local) as connected:

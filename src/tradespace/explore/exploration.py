@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,9 @@ from tradespace.predict import predict
 from tradespace.step import Step
 
 Table = dict[str, NDArray[Any]]
-MOST_CELLS = 10_000_000
+MOST_CELLS, MOST_TOP = 10_000_000, 100_000
+CHUNK = 1 << 17
+"""Rows of a table that are made at a time."""
 ROWS = 1 << 14
 """Candidates that are predicted at a time for a table of scattered ones."""
 
@@ -54,8 +56,8 @@ class Keep:
             cells *= space.axes[axis].size
         if cells > MOST_CELLS:
             raise InputError(f"best_per: {cells:,.0f} cells, but at most {MOST_CELLS:,} can be kept; name fewer axes")
-        if not 0 <= self.top <= 1_000_000:
-            raise InputError(f"top: {self.top} is not between 0 and 1,000,000")
+        if not 0 <= self.top <= MOST_TOP:
+            raise InputError(f"top: {self.top} is not between 0 and {MOST_TOP:,}")
         if len(self.pareto) == 1:
             raise InputError("pareto: one name has no front; name two or more, such as step_time_s and devices")
         step = predict(*space.candidate((0,) * len(space.axes)))
@@ -98,11 +100,20 @@ class Explored:
 
     def coded(self, kind: str) -> Table:
         """The same with positions along the axis (-1 for none) in the columns of words."""
+        parts = list(self.chunks(kind))
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    def chunks(self, kind: str) -> Iterator[Table]:
+        """The same in tables of bounded length, at least one."""
         reducer = self.reducers[kind]
         if isinstance(reducer, Cells):
-            return cell_table(self.space, reducer)
+            count = int(np.prod([self.space.shape[i] for i in reducer.axes]))
+            for start in range(0, count, CHUNK):
+                yield cell_table(self.space, reducer, start, min(start + CHUNK, count))
+            return
         assert isinstance(reducer, (Best, Front))
-        return rows(self.space, reducer.positions)
+        for start in range(0, max(1, len(reducer.positions)), CHUNK):
+            yield rows(self.space, reducer.positions[start : start + CHUNK])
 
     def step(self, rank: int = 0) -> Step:
         """The Step of the rank-th best candidate of all (0 = best)."""
@@ -221,21 +232,22 @@ def results(space: Space, step: Step) -> Table:
     return found
 
 
-def cell_table(space: Space, cells: Cells) -> Table:
-    """One row for each cell, also for those in which nothing counts."""
+def cell_table(space: Space, cells: Cells, start: int = 0, stop: int | None = None) -> Table:
+    """One row for each cell from `start` to `stop`, also for those in which nothing counts."""
     sizes = tuple(space.shape[i] for i in cells.axes)
+    wanted = np.arange(start, int(np.prod(sizes)) if stop is None else stop)
+    every = np.unravel_index(wanted, sizes)
     known, _, positions = cells.found()
-    best = rows(space, positions)
-    count = int(np.prod(sizes))
-    every = np.unravel_index(np.arange(count), sizes)
-    first = np.zeros(count, dtype=np.int64)
+    inside = slice(*np.searchsorted(known, (wanted[0], wanted[-1] + 1)))
+    best = rows(space, positions[inside])
+    first = np.zeros(len(wanted), dtype=np.int64)
     places = [every[cells.axes.index(i)] if i in cells.axes else first for i in range(len(space.axes))]
     own = {name for i in cells.axes for name in space.axes[i].shown()}
     place = axis_columns(space, places)
     table: Table = {}
     for name, column in best.items():
         none: Any = False if name in FLAGS else -1 if column.dtype.kind == "i" else np.nan
-        table[name] = place[name] if name in own else np.full(count, none, column.dtype)
+        table[name] = place[name] if name in own else np.full(len(wanted), none, column.dtype)
         if name not in own:
-            table[name][known] = column
+            table[name][known[inside] - start] = column
     return table

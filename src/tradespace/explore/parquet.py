@@ -14,7 +14,8 @@ from tradespace.errors import InputError
 from tradespace.explore.columns import FLAGS
 from tradespace.explore.exploration import Explored, Table, axis_columns, results, words
 from tradespace.explore.reduce import Histogram
-from tradespace.explore.space import Index, Space, full_path
+from tradespace.explore.space import Index, Space
+from tradespace.explore.studies import RULES
 from tradespace.inputs.cluster import Cluster, Dim
 from tradespace.inputs.fields import quantities
 from tradespace.inputs.model import Model
@@ -52,10 +53,11 @@ def every_candidate(space: Space, index: Index) -> Table:
 
 
 def whole_columns(space: Space) -> set[str]:
-    """Columns that are whole numbers."""
+    """Columns that are whole numbers; what a person derives may be none."""
     shown = [item for axis in space.axes for item in zip(axis.columns, axis.paths, strict=True)]
-    shown += [(name, full_path(name)) for name in space.derived]
-    return {name for name, path in shown if path.rpartition(".")[2] in WHOLE} | {"data", "microbatches"}
+    found = {name for name, path in shown if path.rpartition(".")[2] in WHOLE}
+    own = {name for name, rule in RULES.items() if name in space.derived and space.derived[name].text == rule}
+    return found | own | {"data", "microbatches"}
 
 
 def as_bytes(space: Space, table: Table, order: tuple[str, ...]) -> bytes:
@@ -75,7 +77,7 @@ def histograms_as_bytes(found: Explored) -> bytes | None:
         return None
     bins = [one.bins() for one in kept.values()]
     names = [name.removeprefix("histogram.") for name in kept]
-    listed = ", ".join("'" + name.replace("'", "''") + "'" for name in names)
+    listed = ", ".join(_text(name) for name in names)
     columns = {
         "number": np.repeat(np.arange(1, len(bins) + 1), [len(low) for low, _ in bins]),
         "low": np.concatenate([low for low, _ in bins]),
@@ -94,7 +96,7 @@ def _written(query: str, columns: Mapping[str, NDArray[Any]]) -> bytes:
         connection.execute("SET threads = 1")
         try:
             connection.register("columns", columns)
-            connection.execute(f"COPY ({query}) TO '{path}' (FORMAT parquet, COMPRESSION zstd)")
+            connection.execute(f"COPY ({query}) TO {_text(str(path))} (FORMAT parquet, COMPRESSION zstd)")
         except module.Error as fault:
             raise OSError(None, str(fault).splitlines()[0], folder) from None
         return path.read_bytes()
@@ -104,7 +106,7 @@ def _column(name: str, labels: Mapping[str, tuple[str, ...]], counted: set[str])
     """The SQL of one column: positions become words, whole numbers whole, what is no number null."""
     quoted = f'"{_quoted(name)}"'
     if name in labels:
-        listed = ", ".join("'" + label.replace("'", "''") + "'" for label in labels[name])
+        listed = ", ".join(_text(label) for label in labels[name])
         return f"[{listed}][{quoted} + 1] AS {quoted}"
     if name in FLAGS:
         return quoted
@@ -114,3 +116,7 @@ def _column(name: str, labels: Mapping[str, tuple[str, ...]], counted: set[str])
 
 def _quoted(name: str) -> str:
     return name.replace('"', '""')
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"

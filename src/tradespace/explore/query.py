@@ -9,7 +9,7 @@ from typing import Any
 
 from tradespace.errors import InputError
 from tradespace.explore.parquet import duckdb
-from tradespace.explore.store import RESULTS, read_manifest
+from tradespace.explore.store import read_manifest
 
 MOST_ROWS = 1_000_000
 Row = dict[str, Any]
@@ -56,8 +56,7 @@ def _tables(folder: Path) -> dict[str, list[str]]:
         path = folder / name
         if not path.is_file() or path.stat().st_size != entry["bytes"]:
             raise InputError(f"{path}: is missing or is not what the sweep wrote; sweep again into a new directory")
-        table = RESULTS if name.startswith(f"{RESULTS}/") else path.stem
-        found.setdefault(table, []).append(str(path.resolve()))
+        found.setdefault(path.parent.name, []).append(str(path.resolve()))
     return found
 
 

@@ -171,9 +171,9 @@ def part_file(directory: Path, number: int) -> Path:
     return directory / PARTS / f"{number:06d}.npz"
 
 
-def rows_file(directory: Path, number: int) -> Path:
-    """Where rows of the result are."""
-    return directory / RESULTS / f"{number:06d}.parquet"
+def rows_file(directory: Path, number: int, table: str = RESULTS) -> Path:
+    """Where rows of a table are; the best candidates are the result."""
+    return directory / (RESULTS if table == "best" else table) / f"{number:06d}.parquet"
 
 
 def finish(directory: Path, manifest: dict[str, Any], counts: Counts, seconds: float) -> dict[str, Any]:

@@ -139,11 +139,12 @@ def _conclude(study: Study, folder: Path, manifest: dict[str, Any], seconds: flo
     found = merged(study, folder, manifest["parts"])
     tables = [name for name in found.reducers if not isinstance(found.reducers[name], Histogram)]
     for name in tables:
-        content = parquet.as_bytes(study.space, found.coded(name), study.columns)
-        store.write(store.rows_file(folder, 0) if name == "best" else folder / f"{name}.parquet", content)
-    if not study.every and "best" not in tables:
-        store.write(store.rows_file(folder, 0), (folder / "top.parquet").read_bytes())
+        for number, table in enumerate(found.chunks(name)):
+            content = parquet.as_bytes(study.space, table, study.columns)
+            store.write(store.rows_file(folder, number, name), content)
+            if name == "top" and not study.every and "best" not in tables:
+                store.write(store.rows_file(folder, number), content)
     histograms = parquet.histograms_as_bytes(found)
     if histograms is not None:
-        store.write(folder / "histograms.parquet", histograms)
+        store.write(store.rows_file(folder, 0, "histograms"), histograms)
     return store.finish(folder, manifest, found.counts, seconds)

@@ -19,6 +19,8 @@ from tradespace.inputs.strategies import given
 
 ALL_ROWS = 10_000_000
 """Candidates up to which a study that does not say otherwise keeps every one."""
+RULES = {"sequence_parallel": "tensor > 1", "expert_tensor": "tensor"}
+"""Defaults of the notation that follow the tensor degree where that is open."""
 TOP = (
     "model",
     "cluster",
@@ -189,9 +191,8 @@ def _defaults(
             raise InputError(f"{where}: {name} is fixed and an axis or derived; keep one of them")
     if "strategy.tensor" not in swept or bases.strategy.schedule == "comet-loop":
         return {}
-    rules = {"sequence_parallel": "tensor > 1"}
-    if any(experts_of(model) for model in bases.models.values()):
-        rules["expert_tensor"] = "tensor"
+    experts = any(experts_of(model) for model in bases.models.values())
+    rules = {name: text for name, text in RULES.items() if experts or name != "expert_tensor"}
     free = {name: text for name, text in rules.items() if f"strategy.{name}" not in swept and name not in fixed}
     return {name: Expression(text, f"derived.{name}") for name, text in free.items()}
 
