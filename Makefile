@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: plan test bench validate docs clean
+.PHONY: plan test bench validate memory docs clean
 
 plan: $(VENV)/.installed  ## plan Llama 3.1 405B on 1,024 H100s
 	$(BIN)/tradespace plan examples/llama-3.1-405b/config.json dgx-h100 --devices 1024 --global-batch 512 --seq 8192 --out plan.png
@@ -21,6 +21,9 @@ bench: $(VENV)/.installed-dev  ## candidates per second, as ratios in one run
 
 validate: $(VENV)/.installed  ## predicted beside measured runs
 	$(BIN)/tradespace validate
+
+memory: $(VENV)/.installed  ## the page on predicted and measured memory
+	$(BIN)/tradespace validate --out docs --format csv > /dev/null
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
-from tradespace.cli.app import Shown, app
-from tradespace.views.terminal import emit
+from cyclopts import Parameter
+
+from tradespace.cli.app import Shown, app, save
+from tradespace.views.terminal import emit, note
+
+Folder = Annotated[Path | None, Parameter(help="Write the page memory.md and its picture into this folder.")]
 
 
 @app.command
-def validate(*, data: Path | None = None, format: Shown = "table") -> int:
+def validate(*, data: Path | None = None, out: Folder = None, format: Shown = "table") -> int:
     """Predict published measured runs and print predicted beside measured; worst first."""
     from tradespace.evidence import report
 
     document = report.validation(data)
+    if out is not None:
+        _memory_page(data, out)
     emit(format, document, lambda: report.rows(document), [report.table(document)])
     return 0
+
+
+def _memory_page(data: Path | None, out: Path) -> None:
+    """Write the page on memory and its picture."""
+    from tradespace.evidence.memory import memory_report
+    from tradespace.views.memory_page import page, scatter
+
+    document = memory_report(data)
+    (out / "images").mkdir(parents=True, exist_ok=True)
+    (out / "memory.md").write_text(page(document), encoding="utf-8")
+    save(scatter(document["rows"]), out / "images" / "memory.png")
+    note(f"wrote {out / 'memory.md'}")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tradespace.cost.memory import PARTS as MEMORY_PARTS
+from tradespace.explore.fixes import fixes
 from tradespace.explore.plan import Plan
 from tradespace.inputs.model import Model
 from tradespace.inputs.strategy import RECOMPUTE_CODES
@@ -133,9 +134,12 @@ def step_document(step: Step) -> dict[str, Any]:
         "fits": verdict(step) != "does not fit",
         "verdict": verdict(step),
         "reasons": reasons(step),
+        **_fixes(step),
         "time": {name: scalar(step.time[name]) for name in TIME_PARTS},
         "memory": memory_document(step),
         "stage": worst_stage(step),
+        "reserved": scalar(step.reserved),
+        "driver": scalar(step.driver),
         "capacity": scalar(step.capacity),
         "parameters": {name: int(scalar(count)) for name, count in step.parameters.items()},
         "devices": int(scalar(step.cluster.devices)),
@@ -146,6 +150,13 @@ def step_document(step: Step) -> dict[str, Any]:
         "high": time * math.exp(spread),
         "sources": [source for source in dict.fromkeys(step.sources) if source],
     }
+
+
+def _fixes(step: Step) -> dict[str, list[str]]:
+    """What would make a legal step fit that does not, cheapest first."""
+    if not bool(scalar(step.legal)) or bool(scalar(step.fits)) or is_looped(step.model):
+        return {}
+    return {"fixes": [str(fix) for fix in fixes(step)]}
 
 
 def _samples(step: Step) -> dict[str, float]:

@@ -38,10 +38,12 @@ def step_table(step: Step) -> Group:
     memory = Table(box=None, pad_edge=False)
     for name in (f"memory, {document['stage']} stage", "GB", "GiB"):
         memory.add_column(name, justify="right" if name in ("GB", "GiB") else "left")
-    for name, size in {**document["memory"], "capacity": document["capacity"]}.items():
+    shown = {name: document[name] for name in ("reserved", "driver", "capacity")}
+    for name, size in {**document["memory"], **shown}.items():
         if size:
             memory.add_row(name, f"{size / 1e9:.2f}", f"{size / GIB:.2f}")
-    return Group(head, "", time, "", memory, "", *cost_lines(document["cost"]), *document["reasons"])
+    fixes = ["would fit with:", *document["fixes"]] if document.get("fixes") else []
+    return Group(head, "", time, "", memory, "", *cost_lines(document["cost"]), *document["reasons"], *fixes)
 
 
 def ladder_table(step: Step) -> Table:
