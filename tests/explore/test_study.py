@@ -149,6 +149,8 @@ def test_an_open_tensor_degree_keeps_the_defaults_of_the_notation() -> None:
         ({"axes": {"pp": {"from": 1, "to": 4, "steps": 3}}}, "not a whole number"),
         ({"axes": {"network.nvlink.bandwidth": ["25 GB"]}}, "is in byte"),
         ({"axes": {"schedule": ["1f1b", "gpip"]}}, "did you mean 'gpipe'"),
+        ({"axes": {"precision": ["bf16", "fp8"]}}, "multiplies in fp8, which a100-sxm-80gb does not have"),
+        ({"axes": {"seq": [2048, 4096]}}, "position table of .* has 2048 rows"),
         ({"axes": {"cluster": ["dgx-h100"]}}, "cluster is fixed and an axis"),
         ({"seq": 2048, "axes": {"seq": [1024]}}, "seq is fixed and an axis"),
         ({"strategy": "pp=2", "axes": {"pp": [1]}}, "pipeline is fixed and an axis"),

@@ -34,6 +34,8 @@ class Bases:
         """The checked value of the field at a path, in SI base units; the path must exist in all of them."""
         root, _, rest = path.partition(".")
         if root == "strategy" and rest in STRATEGY_FIELDS:
+            for cluster in self.clusters.values() if rest == "precision" else ():
+                load.strategy({"global_batch": 1, "precision": value}, cluster=cluster)  # a type that the device has
             return value_of(rest, value, where)
         if root in ("device", "network"):
             root, rest = "cluster", path
@@ -45,6 +47,10 @@ class Bases:
             "strategy": [self.strategy],
         }
         found = [checked(node, rest, value, where) for node in nodes[root]]
+        for model in self.models.values() if path == "model.seq" else ():
+            if 0.0 < float(model.positions) < found[0]:
+                rows = f"{float(model.positions):g} rows"
+                raise InputError(f"{where}: {value} tokens, but the position table of {model.name} has {rows}")
         return found[0]
 
 
