@@ -27,14 +27,8 @@ def apply(
     attention rates by key: device.memory.hbm.capacity=141GB, network.nvlink.bandwidth="600 GB/s".
     """
     for setting in settings:
-        path, equals, text = (part.strip() for part in setting.partition("="))
-        if not (path and equals and text):
-            raise InputError(f"--set: '{setting}' is not path=value, such as device.memory.hbm.capacity=141GB")
+        path, text = _path_and_text(setting, ROOTS)
         root, _, rest = path.partition(".")
-        if root not in ROOTS:
-            raise InputError(f"--set {path}: unknown start '{root}'{nearest(root, ROOTS)}")
-        if not rest:
-            raise InputError(f"--set {path}: name one field of it, such as device.memory.hbm.capacity")
         if root == "model":
             model = replace_path(model, rest, checked(model, rest, text, path))
         elif root == "strategy":
@@ -42,12 +36,40 @@ def apply(
             value = value_of(rest, text, path) if known else checked(strategy, rest, text, path)
             strategy = replace_path(strategy, rest, value)
         else:
-            inside = rest if root == "cluster" else path
-            value = checked(cluster, inside, text, path)
-            if isinstance(value, float):
-                check_value(cluster.device.key, inside, value, path)
-            cluster = replace_path(cluster, inside, value)
+            cluster = _set_cluster(cluster, path, text)
     return model, cluster, strategy
+
+
+def apply_to_cluster(settings: Sequence[str], cluster: Cluster) -> Cluster:
+    """The cluster with each `path=value` set, for what needs no model and no strategy.
+
+    >>> from tradespace.inputs import load
+    >>> apply_to_cluster(["network.fabric.bandwidth=100 GB/s"], load.cluster("dgx-h100")).network[1].bandwidth
+    100000000000.0
+    """
+    for setting in settings:
+        cluster = _set_cluster(cluster, *_path_and_text(setting, ("device", "network", "cluster")))
+    return cluster
+
+
+def _path_and_text(setting: str, roots: Sequence[str]) -> tuple[str, str]:
+    path, equals, text = (part.strip() for part in setting.partition("="))
+    if not (path and equals and text):
+        raise InputError(f"--set: '{setting}' is not path=value, such as device.memory.hbm.capacity=141GB")
+    root, _, rest = path.partition(".")
+    if root not in roots:
+        raise InputError(f"--set {path}: unknown start '{root}'{nearest(root, roots)}")
+    if not rest:
+        raise InputError(f"--set {path}: name one field of it, such as device.memory.hbm.capacity")
+    return path, text
+
+
+def _set_cluster(cluster: Cluster, path: str, text: str) -> Cluster:
+    inside = path.removeprefix("cluster.")
+    value = checked(cluster, inside, text, path)
+    if isinstance(value, float):
+        check_value(cluster.device.key, inside, value, path)
+    return replace_path(cluster, inside, value)
 
 
 def replace_path(node: T, path: str, value: Any) -> T:
