@@ -83,7 +83,7 @@ def nccl_tests(collective: str, cluster: Cluster, host: float, sizes: Sequence[f
     >>> from tradespace.inputs import load
     >>> cluster = load.cluster("dgx-h100")
     >>> row = nccl_tests("all_reduce", cluster, host_time(cluster), [2.0**33])[0]
-    >>> 470e9 < row.busbw < 490e9, row.algorithm
+    >>> abs(row.busbw / 479e9 - 1.0) < 0.1, row.algorithm  # published: 479 GB/s
     (True, 'in_switch')
     """
     span = whole_cluster(cluster)
