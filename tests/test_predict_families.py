@@ -11,6 +11,7 @@ import pytest
 
 from tradespace.inputs import load
 from tradespace.inputs.hf import from_config
+from tradespace.inputs.layers import Experts
 from tradespace.predict import predict
 
 CLUSTER = load.cluster("dgx-h100", devices=64)
@@ -71,3 +72,52 @@ def test_shared_experts_hide_dispatch_where_switched_on() -> None:
     hidden = replace(base, overlap=replace(base.overlap, shared_expert=1.0))
     shown, rest = (predict(model, CLUSTER, s).time["exposed_expert"] for s in (base, hidden))
     assert 0.0 <= float(rest) < float(shown)
+
+
+def test_frozen_weights_send_no_gradients() -> None:
+    """Under full sharding frozen weights are gathered like others, their gradients are not scattered."""
+    model = load.model("llama-3.1-70b", 8192)
+    chosen = load.strategy("zero=3,recompute=full,global_batch=64", cluster=CLUSTER)
+    slow = replace(CLUSTER, network=tuple(replace(dim, bandwidth=dim.bandwidth / 16.0) for dim in CLUSTER.network))
+    whole, frozen = (
+        float(predict(one, slow, chosen).time["exposed_data"])
+        for one in (model, replace(model, frozen=1.0, adapter_rank=16.0))
+    )
+    assert 0.0 < frozen < 0.6 * whole
+
+
+def test_few_tokens_per_expert_run_slower() -> None:
+    """Grouped GEMMs: the same FLOPs take longer when each expert has few rows (profile's small_group)."""
+    model = load.model("qwen3-30b-a3b", 4096)
+    base = load.strategy("ep=1,etp=1,global_batch=512,micro_batch=1", cluster=CLUSTER)
+    each = [float(predict(model, CLUSTER, replace(base, micro_batch=size)).kinds["matrix"]) for size in (1.0, 8.0)]
+    assert each[0] > 1.2 * each[1]
+
+
+def test_routing_groups_save_time_between_nodes() -> None:
+    """DeepSeek-V3 reaches 4 of 8 groups: with 64 expert ranks on 8 nodes dispatch takes less than without groups."""
+    model = load.model("deepseek-v3", 4096)
+    free = replace(
+        model,
+        kinds=tuple(
+            replace(
+                kind,
+                parts=tuple(
+                    replace(part, groups=1.0, top_groups=1.0) if isinstance(part, Experts) else part
+                    for part in kind.parts
+                ),
+            )
+            for kind in model.kinds
+        ),
+    )
+    base = load.strategy("ep=64,etp=1,global_batch=64,overlap=none", cluster=CLUSTER)
+    limited, unlimited = (float(predict(one, CLUSTER, base).time["exposed_expert"]) for one in (model, free))
+    assert 0.6 < limited / unlimited < 0.95
+
+
+def test_imbalance_slows_the_step() -> None:
+    model = load.model("deepseek-v3", 4096)
+    base = load.strategy("ep=64,etp=1,pp=1,global_batch=64,recompute=full", cluster=CLUSTER)
+    even, skewed = (predict(model, CLUSTER, replace(base, imbalance=factor)) for factor in (1.0, 1.5))
+    assert float(skewed.step_time) > 1.1 * float(even.step_time)
+    assert float(skewed.memory_total) > float(even.memory_total)

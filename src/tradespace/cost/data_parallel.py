@@ -135,6 +135,7 @@ def exposed_fsdp(
     ends = BlockSum(
         blocks["embedding"].weights + blocks["head"].weights,
         0.0,
+        (blocks["embedding"].trained[0] + blocks["head"].trained[0], 0.0),
         times["embedding"].forward_total + times["head"].forward_total,
         times["embedding"].backward_total + times["head"].backward_total,
     )
@@ -142,37 +143,39 @@ def exposed_fsdp(
     slowed = 1.0 + (strategy.profile.fsdp_slowdown - 1.0) * at_least(shard, 2.0)
     for kind, number in numbers.items():
         block, time = blocks[kind], times[kind]
-        layer = BlockSum(block.weights, block.routed, time.forward_total, time.backward_total)
+        layer = BlockSum(block.weights, block.routed, block.trained, time.forward_total, time.backward_total)
         exposed = exposed + number * _exposed_unit(strategy, cluster, layout, layer, slowed)
     exposed = exposed + _exposed_unit(strategy, cluster, layout, ends, slowed)
     return exposed * microbatches
 
 
 class BlockSum:
-    """Parameters (all, of routed experts) and seconds of one FSDP unit."""
+    """Parameters (all, of routed experts; with a gradient outside and in experts) and seconds of one FSDP unit."""
 
-    def __init__(self, weights: Num, routed: Num, forward: Num, backward: Num) -> None:
-        self.weights, self.routed, self.forward, self.backward = weights, routed, forward, backward
+    def __init__(self, weights: Num, routed: Num, trained: tuple[Num, Num], forward: Num, backward: Num) -> None:
+        self.weights, self.routed, self.trained = weights, routed, trained
+        self.forward, self.backward = forward, backward
 
 
 def _exposed_unit(strategy: Strategy, cluster: Cluster, layout: Layout, unit: BlockSum, slowed: Num) -> Num:
     profile = strategy.profile
     inner = joined(layout, "context", "shard")
+    dense, routed = unit.trained
     if has_experts((0.0, unit.routed)):
-        gather, scatter = _unit_exchange(strategy, cluster, inner, unit.weights - unit.routed)
-        more = _unit_exchange(strategy, cluster, layout.spans["expert_shard"], unit.routed)
+        gather, scatter = _unit_exchange(strategy, cluster, inner, unit.weights - unit.routed, dense)
+        more = _unit_exchange(strategy, cluster, layout.spans["expert_shard"], unit.routed, routed)
         gather, scatter = gather + more[0], scatter + more[1]
     else:
-        gather, scatter = _unit_exchange(strategy, cluster, inner, unit.weights)
+        gather, scatter = _unit_exchange(strategy, cluster, inner, unit.weights, dense)
     total: Num = 0.0
     for compute, exchange in ((unit.forward, gather), (unit.backward, gather + scatter)):
         total = total + (maximum(compute * slowed, exchange) + profile.fsdp_exposed * minimum(compute, exchange))
     return total - (unit.forward + unit.backward)
 
 
-def _unit_exchange(strategy: Strategy, cluster: Cluster, group: Span, weights: Num) -> tuple[Num, Num]:
-    """Seconds to gather the parameters and to scatter the gradients of one unit."""
+def _unit_exchange(strategy: Strategy, cluster: Cluster, group: Span, weights: Num, trained: Num) -> tuple[Num, Num]:
+    """Seconds to gather the parameters of one unit and to scatter the gradients of the trained ones."""
     network, fill = cluster.network, cluster.fill
     gather = collective_time("all_gather", network, group, weights * strategy.precision.value, fill)
-    scatter = collective_time("reduce_scatter", network, group, weights * strategy.precision.reduce, fill)
+    scatter = collective_time("reduce_scatter", network, group, trained * strategy.precision.reduce, fill)
     return gather, scatter

@@ -113,8 +113,8 @@ class Operator:
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
     """The operators of one kind of layer; `weights` = parameters of one such layer on one device, of which `routed`
-    belong to experts (`experts`: there are some) and `adapters` to adapters. `volume` = bytes of its input for one
-    microbatch in the tensor group, `boundary` = those that one device holds."""
+    belong to experts (`experts`: there are some) and `adapters` to adapters (`frozen` = 1: those alone are trained).
+    `volume` = bytes of its input for one microbatch in the tensor group, `boundary` = those that one device holds."""
 
     kind: str
     operators: tuple[Operator, ...]
@@ -124,14 +124,25 @@ class Block:
     routed: Num = 0.0
     experts: bool = False
     adapters: Num = 0.0
+    frozen: Num = 0.0
+
+    @property
+    def trained(self) -> tuple[Num, Num]:
+        """Parameters that have a gradient: outside routed experts, and in them."""
+        if isinstance(self.frozen, float) and self.frozen == 0.0:
+            return (self.weights - self.routed if self.experts else self.weights), self.routed
+        kept = 1.0 - self.frozen
+        return (self.weights - self.routed) * kept + self.adapters * self.frozen, self.routed * kept
 
     @staticmethod
-    def of(kind: str, operators: tuple[Operator, ...], boundary: Num = 0.0, volume: Num = 0.0) -> Block:
+    def of(
+        kind: str, operators: tuple[Operator, ...], boundary: Num = 0.0, volume: Num = 0.0, frozen: Num = 0.0
+    ) -> Block:
         """A block from its operators; their parameters are added up once."""
         held = [op.weights for op in operators if not (isinstance(op.weights, float) and op.weights == 0.0)]
         routed = [op.weights for op in operators if op.chosen is not None]
         adapters = total([op.weights for op in operators if op.kind == "adapter"])
-        return Block(kind, operators, total(held), boundary, volume, total(routed), bool(routed), adapters)
+        return Block(kind, operators, total(held), boundary, volume, total(routed), bool(routed), adapters, frozen)
 
 
 def total(values: Sequence[Num]) -> Num:

@@ -21,12 +21,16 @@ def blocks(model: Model, strategy: Strategy) -> dict[str, Block]:
     size = local_sizes(model, strategy)
     found = {
         kind.name: Block.of(
-            kind.name, trained(layer(kind, model, strategy, size), model, strategy), size.held, size.volume
+            kind.name,
+            trained(layer(kind, model, strategy, size), model, strategy),
+            size.held,
+            size.volume,
+            model.frozen,
         )
         for kind in model.layer_kinds()
     }
     for name, operators_of in (("embedding", embedding), ("head", head)):
-        found[name] = Block.of(name, trained(operators_of(model, strategy, size), model, strategy))
+        found[name] = Block.of(name, trained(operators_of(model, strategy, size), model, strategy), frozen=model.frozen)
     return found
 
 
