@@ -157,6 +157,8 @@ def test_an_open_tensor_degree_keeps_the_defaults_of_the_notation() -> None:
         ({"global_batch": "many"}, "global_batch"),
         ({"linked": {"d": {"pp": [1, 2], "cp": [1]}}}, "pp has 2, cp has 1"),
         ({"linked": {"d": {"label": ["x"]}}}, "columns of equal length"),
+        ({"derived": {"network": "tensor"}}, "derived.network: network is not one number"),
+        ({"derived": {"strategy.order": "tensor"}}, "strategy.order is not one number"),
         ({"derived": {"micro_batch": "tensr + 1"}}, "unknown name 'tensr'; did you mean 'tensor'"),
         ({"derived": {"micro_batch": "tensor / 16"}}, "micro_batch: 0.0625 is not a whole number"),
         ({"constraints": {"a": "tensor <"}}, "constraints.a: 'tensor <' is no expression"),

@@ -93,6 +93,8 @@ class Best:
 
     def _take(self, values: Floats, block: Block) -> None:
         flat = values.reshape(-1)
+        if not self.keep:
+            return
         worst = self.values[-1] if len(self.values) == self.keep else np.inf
         close = np.flatnonzero(flat <= worst) if worst < np.inf else np.flatnonzero(np.isfinite(flat))
         if len(close) > 4 * self.keep:

@@ -84,6 +84,8 @@ def study(source: Path | str | Mapping[str, Any]) -> Study:
     if not axes:
         raise InputError(f"{where}: [axes] needs at least one field with a list of values, such as tensor = [1, 2, 4]")
     derived = _expressions(table, "derived", where)
+    for name in derived:
+        bases.check_number(full_path(name, f"{where}: derived"), f"{where}: derived.{name}")
     kept = _part(table, "keep", where)
     _known(kept, KEEP, f"{where}: keep")
     first = _names(kept, "best_per", where) if "best_per" in kept else []

@@ -12,7 +12,7 @@ from tradespace.explore.space import STRATEGY_FIELDS, Axis, full_path
 from tradespace.inputs import load
 from tradespace.inputs.cluster import Cluster
 from tradespace.inputs.model import Model
-from tradespace.inputs.settings import checked
+from tradespace.inputs.settings import checked, value_at
 from tradespace.inputs.strategies import default_profile, value_of
 from tradespace.inputs.strategy import Strategy
 from tradespace.inputs.units import in_si
@@ -29,6 +29,16 @@ class Bases:
     models: Mapping[str, Model]
     clusters: Mapping[str, Cluster]
     strategy: Strategy
+
+    def check_number(self, path: str, where: str) -> None:
+        """One sentence where a path leads to something else than a number."""
+        root, _, rest = path.partition(".")
+        if root in ("device", "network"):
+            root, rest = "cluster", path
+        nodes: Mapping[str, Any] = {"cluster": self.clusters, "model": self.models, "strategy": {"": self.strategy}}
+        for node in nodes[root].values():
+            if not rest or not isinstance(value_at(node, rest, where), float):
+                raise InputError(f"{where}: {path} is not one number; name a field such as micro_batch")
 
     def value(self, path: str, value: Any, where: str) -> Any:
         """The checked value of the field at a path, in SI base units; the path must exist in all of them."""
