@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Measure = Callable[[Step], Num]
 CELLS_LIMIT = 1 << 20
-"""Cell entries that are held before entries of the same cell are merged."""
+"""Cell entries that are held, at least, before entries of the same cell are merged."""
 BIN_BITS = 49
 """Bits of a float that a histogram drops: 3 of the 52 mantissa bits are left, 8 bins for each factor of two."""
 BINS = 1 << (63 - BIN_BITS)
@@ -137,6 +137,7 @@ class Cells:
     axes: tuple[int, ...]
     measure: Measure
     parts: list[tuple[Integers, Floats, Integers]] = field(default_factory=list)
+    loose: int = 0
 
     def add(self, block: Block) -> None:
         """Take the best of each cell that the block touches."""
@@ -156,7 +157,8 @@ class Cells:
 
     def _join(self, cells: Any, values: Floats, positions: Any) -> None:
         self.parts.append((np.asarray(cells, np.int64), values, np.asarray(positions, np.int64)))
-        if sum(len(part[0]) for part in self.parts) > CELLS_LIMIT:
+        self.loose += len(values)
+        if self.loose > max(CELLS_LIMIT, 2 * len(self.parts[0][0])):
             self.found()
 
     def found(self) -> tuple[Integers, Floats, Integers]:
@@ -167,7 +169,7 @@ class Cells:
             order = np.lexsort((positions, values, cells))
             cells, values, positions = cells[order], values[order], positions[order]
             first = np.concatenate([[True], cells[1:] != cells[:-1]]) if len(cells) else np.empty(0, bool)
-            self.parts = [(cells[first], values[first], positions[first])]
+            self.parts, self.loose = [(cells[first], values[first], positions[first])], 0
         return self.parts[0]
 
     def merge(self, other: Self) -> None:

@@ -90,7 +90,7 @@ def _run(
         done += sizes[number]
         if progress is not None:
             progress(done, total)
-    return _conclude(study, folder, manifest, time.perf_counter() - started)
+    return _conclude(study, folder, manifest, started)
 
 
 def _results(
@@ -134,7 +134,7 @@ def merged(study: Study, folder: Path, parts: int) -> Explored:
     return Explored(study.space, study.keep, total, 0.0, reducers)
 
 
-def _conclude(study: Study, folder: Path, manifest: dict[str, Any], seconds: float) -> dict[str, Any]:
+def _conclude(study: Study, folder: Path, manifest: dict[str, Any], started: float) -> dict[str, Any]:
     """The result files from the parts, then the finished manifest."""
     found = merged(study, folder, manifest["parts"])
     tables = [name for name in found.reducers if not isinstance(found.reducers[name], Histogram)]
@@ -147,4 +147,4 @@ def _conclude(study: Study, folder: Path, manifest: dict[str, Any], seconds: flo
     histograms = parquet.histograms_as_bytes(found)
     if histograms is not None:
         store.write(store.rows_file(folder, 0, "histograms"), histograms)
-    return store.finish(folder, manifest, found.counts, seconds)
+    return store.finish(folder, manifest, found.counts, time.perf_counter() - started)
