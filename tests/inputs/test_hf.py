@@ -16,7 +16,8 @@ from tradespace.inputs import load
 from tradespace.inputs.hf import FAMILIES, NOT_YET, TEXT_ONLY, from_config
 from tradespace.inputs.hf_config import PARALLEL as PARALLEL_NOTE
 from tradespace.inputs.layers import Attention
-from tradespace.workload.count import parameters
+from tradespace.inputs.predicted import with_predicted
+from tradespace.workload.count import flops_per_token, parameters
 
 ROOT = Path(__file__).parents[2]
 PUBLIC = json.loads((ROOT / "tests" / "data" / "hf_configs.json").read_text())["models"]
@@ -231,6 +232,28 @@ HUB = {  # public sizes, and the totals of the weight files as recalled from the
 def test_families_beyond_the_public_set(name: str) -> None:
     table, published = HUB[name]
     assert parameters(from_config(table, name)).total == published
+
+
+def test_prediction_layers_only_on_demand() -> None:
+    """The hub stores 3,918,786,560 values in bf16 and 680,571,043,840 in fp8 of DeepSeek-V3 (and fp32 scales): the main
+    model and one prediction layer with copies of embedding and head, 2 x 129,280 x 7,168."""
+    plain = load.model("deepseek-v3")
+    trained = with_predicted(replace(plain, mtp=1.0))
+    stored = 3_918_786_560 + 680_571_043_840
+    assert parameters(trained).total == stored - 2 * 129_280 * 7_168
+    assert parameters(plain).total == 671_026_404_352
+    assert repr(with_predicted(replace(trained, mtp=0.0))) == repr(plain)
+    extra = parameters(trained).active_excl_input_embedding - parameters(plain).active_excl_input_embedding
+    head = 129_280 * 7_168
+    more = float(flops_per_token(trained)) - float(flops_per_token(plain))
+    assert more == pytest.approx(6 * (extra + head) + 3 * 128 * (192 + 128) * 4096, rel=1e-12)
+    with pytest.raises(InputError, match="the shape of its prediction layers is not known"):
+        with_predicted(replace(load.model("llama-3.1-8b"), mtp=1.0))
+
+
+@pytest.mark.parametrize(("name", "near"), [("dbrx", "mixtral"), ("granitemoe", "granite"), ("rwkv", "mamba")])
+def test_the_nearest_family_is_of_the_same_kind(name: str, near: str) -> None:
+    assert fault({"model_type": name}).endswith(f"the nearest family that is: '{near}'")
 
 
 def test_phi_moe() -> None:

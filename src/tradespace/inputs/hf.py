@@ -49,6 +49,15 @@ NOT_YET: Mapping[str, str] = {
     "an encoder and a decoder": "umt5 bart mbart pegasus whisper t5gemma m2m_100",
     "layers of different widths": "deci openelm gemma3n gemma3n_text",
 }
+NEAREST: Mapping[str, str] = {
+    "a mixture of experts": "mixtral",
+    "multi-head latent attention": "deepseek_v3",
+    "state-space or linear attention layers": "mamba",
+    "an encoder": "bert",
+    "an encoder and a decoder": "t5",
+    "layers of different widths": "nemotron-nas",
+}
+"""The family that stands for each kind."""
 _KINDS = {name: kind for kind, names in NOT_YET.items() for name in names.split()}
 
 
@@ -100,7 +109,7 @@ def _family(config: Mapping[str, object], outer: Mapping[str, object], where: st
     if kind in FAMILIES:
         return FAMILIES[kind]
     if kind in _KINDS:
-        close = (*difflib.get_close_matches(kind, FAMILIES, n=1, cutoff=0.5), "llama")[0]
+        close = (*difflib.get_close_matches(kind, FAMILIES, n=1, cutoff=0.7), NEAREST[_KINDS[kind]])[0]
         has = f"model_type '{kind}' has {_KINDS[kind]}"
         raise InputError(f"{where}: {has}, which is not modelled yet; the nearest family that is: '{close}'")
     raise InputError(f"{where}: unknown model_type '{kind[:60]}'{nearest(kind[:60], FAMILIES)}")

@@ -7,19 +7,17 @@ from typing import Any
 
 from tradespace.errors import InputError
 from tradespace.inputs.hf_config import Config, Family, Fields, Names, base_fields
-from tradespace.inputs.hf_layers import experts_of, layered, mlp_of
+from tradespace.inputs.hf_layers import MTP, NEXT, experts_of, layered, mlp_of, predicted
 from tradespace.inputs.hf_moe import routing_groups
 from tradespace.inputs.layers import CompressedAttention, Held, LatentAttention, Layer, Part
 
 NAMES = Names()
-MTP = "multi-token-prediction layers (num_nextn_predict_layers) are not counted and not trained"
 
 
 def _base(config: Config) -> Fields:
     """Sizes that all state; head_dim follows from the parts of a head."""
     fields = base_fields(config, NAMES, tied=False) | {"head_dim": 1.0}
-    predicted = config.optional("mtp", ("num_nextn_predict_layers",), 0.0)
-    return fields | ({"notes": (MTP,)} if predicted else {})
+    return fields | ({"notes": (MTP,)} if config.optional("mtp", (NEXT,), 0.0) else {})
 
 
 def _latent(config: Config, fields: Fields, **more: Any) -> LatentAttention:
@@ -50,7 +48,7 @@ def _sparse_after_dense(config: Config, fields: Fields, attention: Part) -> Fiel
     if "dense" in places:
         fields["ffn"] = config.size("ffn", NAMES.ffn)
         kinds["dense"] = Layer(name="dense", parts=(attention, mlp_of(fields)))
-    return layered(fields, places, kinds)
+    return layered(fields, places, kinds) | predicted(config, kinds["moe"])
 
 
 def deepseek_v2(config: Config) -> Fields:

@@ -9,7 +9,10 @@ from typing import Any
 from tradespace.errors import InputError
 from tradespace.inputs.hf_config import Config, Fields
 from tradespace.inputs.layers import Attention, Experts, LatentAttention, Layer, LinearAttention, Mamba, Mlp, Part
+from tradespace.inputs.predicted import predicted_layer
 
+NEXT = "num_nextn_predict_layers"
+MTP = f"multi-token-prediction layers ({NEXT}) are neither counted nor trained unless mtp says how many"
 FULL, SLIDING, CHUNKED, LINEAR = "full_attention", "sliding_attention", "chunked_attention", "linear_attention"
 
 
@@ -42,6 +45,11 @@ def recurrent_flat(part: Mamba | LinearAttention) -> Fields:
         return {"heads": part.key_heads, "kv_heads": part.key_heads, "head_dim": part.key_dim, "ffn": part.value_dim}
     heads = part.heads or part.inner
     return {"heads": heads, "kv_heads": heads, "head_dim": part.inner / heads, "ffn": part.inner}
+
+
+def predicted(config: Config, kind: Layer) -> Fields:
+    """The kind of a prediction layer around a layer of `kind`, where the file states some; trained only on demand."""
+    return {"predicted": (predicted_layer(kind),)} if config.optional("mtp", (NEXT,), 0.0) else {}
 
 
 def attention_of(fields: Fields, **changes: Any) -> Attention:

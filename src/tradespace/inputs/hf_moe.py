@@ -14,12 +14,15 @@ from tradespace.inputs.hf_dense import grouped
 from tradespace.inputs.hf_layers import (
     CHUNKED,
     FULL,
+    MTP,
+    NEXT,
     SLIDING,
     attention_of,
     experts_of,
     layer_types,
     layered,
     mlp_of,
+    predicted,
 )
 from tradespace.inputs.hf_vision import gemma_vision, llama_vision, qwen_vision, step_vision
 from tradespace.inputs.layers import Experts, Layer
@@ -118,7 +121,10 @@ def glm4_moe(config: Config) -> Fields:
         "dense": Layer(name="dense", parts=(attention_of(fields), mlp_of(fields))),
         "moe": Layer(name="moe", parts=(attention_of(fields), experts)),
     }
-    return layered(fields, ["dense" if i < first else "moe" for i in range(int(fields["layers"]))], kinds)
+    if config.optional("mtp", (NEXT,), 0.0):
+        fields["notes"] = (MTP,)
+    places = ["dense" if i < first else "moe" for i in range(int(fields["layers"]))]
+    return layered(fields, places, kinds) | predicted(config, kinds["moe"])
 
 
 def routing_groups(config: Config) -> Fields:

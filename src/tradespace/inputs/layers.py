@@ -200,6 +200,20 @@ class Held(Part):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Entry(Part):
+    """Start of a prediction layer: the next token's embedding and the hidden state, projected to the model's width."""
+
+    name: str = "mtp_entry"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SecondHead(Part):
+    """End of a prediction layer: the model's own head once more."""
+
+    name: str = "mtp_head"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Layer:
     """One kind of layer: its sublayers in order, and the norms around them."""
 
@@ -212,6 +226,7 @@ class Layer:
 PARTS: Mapping[str, type[Part]] = {
     "attention": Attention,
     "compressed_attention": CompressedAttention,
+    "entry": Entry,
     "experts": Experts,
     "held": Held,
     "latent_attention": LatentAttention,
@@ -219,6 +234,7 @@ PARTS: Mapping[str, type[Part]] = {
     "linear_attention": LinearAttention,
     "mamba": Mamba,
     "mlp": Mlp,
+    "second_head": SecondHead,
     "table": Table,
 }
 """The word for each kind of part in a file: `part = "experts"`."""

@@ -17,6 +17,7 @@ from tradespace.inputs.economics import Economics, economics
 from tradespace.inputs.fields import quantities
 from tradespace.inputs.files import CATALOG, Source, catalog_entry, entries, entry_path, is_path, read, resolve
 from tradespace.inputs.model import Model
+from tradespace.inputs.predicted import with_predicted
 from tradespace.inputs.strategies import optimizer, precision, profile, strategy
 from tradespace.inputs.traps import check_cluster
 from tradespace.inputs.units import number
@@ -192,6 +193,7 @@ def model(source: Source, seq: float | None = None) -> Model:
     elif not stated:
         longest = float(built.max_seq)
         built = replace(built, seq=min(LONGEST_DEFAULT, longest) if longest else LONGEST_DEFAULT)
+    built = with_predicted(built)
     _check_pattern(built)
     if 0.0 < float(built.positions) < float(built.seq):
         raise InputError(f"{built.name}: seq = {built.seq:g}, but its position table has {built.positions:g} rows")

@@ -33,8 +33,8 @@ class Model:
 
     With `kinds`, `pattern` gives the kind of every layer by its index, and `layers` is its length; heads, head_dim and
     ffn are then those of the kind with most layers, and are not used. `front` and `back` are parts before the first and
-    after the last layer beside the embedding table and the head. Families "table" and "dlrm" are described by the
-    field of that name instead.
+    after the last layer beside the embedding table and the head; `predicted` is the kind of a prediction layer.
+    Families "table" and "dlrm" are described by the field of that name instead.
     `seq` is the length that is trained on, not the longest that the model allows. Norms: `norm_vectors` is 1 for
     RMSNorm (a scale) and 2 for LayerNorm (scale and shift); `norms` counts those of one layer.
     """
@@ -65,6 +65,8 @@ class Model:
     max_seq: Num = count("longest sequence that the model allows, 0 if not stated", default=0.0, low=0.0)
     kinds: tuple[Layer, ...] = field(default=())
     pattern: tuple[float, ...] = series("", "kind of each layer, as its index in kinds", default=())
+    mtp: Num = count("multi-token-prediction layers that are trained (and counted)", default=0.0, low=0.0, high=16.0)
+    predicted: tuple[Layer, ...] = field(default=())
     front: tuple[Part, ...] = field(default=())
     back: tuple[Part, ...] = field(default=())
     frozen: Num = switch("1: the weights are frozen; only adapters are trained")

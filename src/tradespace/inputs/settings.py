@@ -10,6 +10,7 @@ from tradespace.errors import InputError, nearest
 from tradespace.inputs.build import field_value, hints
 from tradespace.inputs.cluster import Cluster
 from tradespace.inputs.model import FLAT, Model
+from tradespace.inputs.predicted import with_predicted
 from tradespace.inputs.strategies import value_of
 from tradespace.inputs.strategy import Strategy
 from tradespace.inputs.traps import check_value
@@ -30,7 +31,7 @@ def apply(
         path, text = _path_and_text(setting, ROOTS)
         root, _, rest = path.partition(".")
         if root == "model":
-            model = replace_path(model, rest, checked(model, rest, text, path))
+            model = with_predicted(replace_path(model, rest, checked(model, rest, text, path)))
         elif root == "strategy":
             known = "." not in rest and rest in {item.name for item in fields(Strategy)}
             value = value_of(rest, text, path) if known else checked(strategy, rest, text, path)

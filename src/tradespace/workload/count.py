@@ -10,7 +10,7 @@ from tradespace.inputs.strategy import Optimizer, Precision, Profile, Strategy
 from tradespace.num import Num
 from tradespace.workload.families import blocks_of
 from tradespace.workload.loops import held_parameters, is_looped, operators, product_flops, stacks_of
-from tradespace.workload.operator import AttentionCore, Block, Operator
+from tradespace.workload.operator import AttentionCore, Block, Gemm, Operator
 
 _WHOLE = Strategy(
     profile=Profile(name="one device", attention=(), vocab_multiple=1.0),
@@ -98,12 +98,15 @@ def used(op: Operator) -> Num:
     >>> used(Operator("experts", "grouped", Work(), weights=64.0, chosen=(2.0, 8.0)))
     16.0
     """
+    if op.shared and isinstance(op.forward.shape, Gemm):
+        return op.forward.shape.right
     return op.weights if op.chosen is None else op.weights * op.chosen[0] / op.chosen[1]
 
 
 def multiplied(block: Block) -> Num:
     """Weights of a block that multiply every token (scales of norms too)."""
-    if all(op.chosen is None and op.kind in ("gemm", "pass", "head", "attention", "adapter") for op in block.operators):
+    plain = ("gemm", "pass", "head", "attention", "adapter")
+    if all(op.chosen is None and op.kind in plain and not op.shared for op in block.operators):
         return block.weights
     return sum((used(op) for op in block.operators if op.kind not in ("once", "held", "lookup")), 0.0)
 

@@ -94,7 +94,7 @@ class Operator:
     without work). `module` names what selective recomputation may run again instead of saving. `chosen` = (experts per
     token, experts) marks weights of routed experts: they are sharded over the expert-data group, and a token uses its
     share. `operand` = bytes of `saved` that are an input kept for the weight gradient alone; `fused` = projections of
-    one input that this GEMM multiplies together (q, k and v: 3).
+    one input that this GEMM multiplies together (q, k and v: 3). `shared`: its weights are another operator's.
     """
 
     name: str
@@ -108,6 +108,7 @@ class Operator:
     chosen: tuple[Num, Num] | None = None
     operand: Num = 0.0
     fused: Num = 1.0
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,6 +8,7 @@ from typing import Any
 from tradespace.inputs.layers import (
     Attention,
     CompressedAttention,
+    Entry,
     Experts,
     Held,
     LatentAttention,
@@ -17,6 +18,7 @@ from tradespace.inputs.layers import (
     Mamba,
     Mlp,
     Part,
+    SecondHead,
     Table,
 )
 from tradespace.inputs.model import Model
@@ -29,11 +31,13 @@ from tradespace.workload.feed_forward import mlp
 from tradespace.workload.latent import latent_attention
 from tradespace.workload.local import Local, norm, residual_sum
 from tradespace.workload.operator import Operator
+from tradespace.workload.predicted import entry, second_head
 from tradespace.workload.recurrent import linear_attention, mamba
 
 PARTS: Mapping[type[Part], Callable[[Any, Model, Strategy, Local], tuple[Operator, ...]]] = {
     Attention: attention,
     CompressedAttention: compressed_attention,
+    Entry: entry,
     Experts: experts,
     Held: held,
     LatentAttention: latent_attention,
@@ -41,6 +45,7 @@ PARTS: Mapping[type[Part], Callable[[Any, Model, Strategy, Local], tuple[Operato
     LinearAttention: linear_attention,
     Mamba: mamba,
     Mlp: mlp,
+    SecondHead: second_head,
     Table: table,
 }
 
