@@ -72,7 +72,7 @@ def attention(part: Attention, model: Model, strategy: Strategy, size: Local) ->
         fused=3.0 if none(part.shared_kv) else 2.0,
         before=size.enter,
         after_back=size.leave,
-        gather_back=size.enter,
+        gather_back=size.again,
     )
     out = gemm_operator(
         "out",

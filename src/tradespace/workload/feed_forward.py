@@ -24,7 +24,7 @@ def mlp(part: Mlp, model: Model, strategy: Strategy, size: Local, prefix: str = 
         fused=1.0 + part.gated,
         before=size.enter,
         after_back=size.leave,
-        gather_back=size.enter,
+        gather_back=size.again,
     )
     down = gemm_operator(
         f"{prefix}_out",

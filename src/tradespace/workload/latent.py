@@ -67,7 +67,7 @@ def _queries(part: LatentAttention, model: Model, strategy: Strategy, size: Loca
             saved=saved,
             before=size.enter,
             after_back=size.leave,
-            gather_back=size.enter,
+            gather_back=size.again,
             operand=size.entering,
         ),
     )

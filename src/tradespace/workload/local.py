@@ -21,6 +21,7 @@ class Local:
     held: Num  # bytes of the residual activation on one device
     entering: Num  # bytes of it that a column-split GEMM saves
     enter: tuple[Exchange, ...]  # gathers the sharded sequence before a column-split GEMM
+    again: tuple[Exchange, ...]  # gathers it again for the weight gradient, where the gathered input was not saved
     leave: tuple[Exchange, ...]  # sums partial results: reduce-scatter with sequence parallel, else all-reduce
 
 
@@ -31,6 +32,7 @@ def local_sizes(model: Model, strategy: Strategy) -> Local:
     padded = padded_vocab(model, strategy)
     residual = 1.0 - sharded + sharded / tensor
     volume = tokens * model.hidden * strategy.precision.value
+    enter = (Exchange("all_gather", "tensor", volume, sharded),)
     held, gathered = volume * residual, strategy.profile.saves_gathered
     return Local(
         tokens=tokens,
@@ -39,7 +41,8 @@ def local_sizes(model: Model, strategy: Strategy) -> Local:
         volume=volume,
         held=held,
         entering=held if none(gathered) else held + gathered * (volume - held),
-        enter=(Exchange("all_gather", "tensor", volume, sharded),),
+        enter=enter,
+        again=enter if none(gathered) else (Exchange("all_gather", "tensor", volume, sharded * (1.0 - gathered)),),
         leave=(
             Exchange("reduce_scatter", "tensor", volume, sharded),
             Exchange("all_reduce", "tensor", volume, 1.0 - sharded),

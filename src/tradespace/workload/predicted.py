@@ -38,7 +38,7 @@ def entry(part: Entry, model: Model, strategy: Strategy, size: Local) -> tuple[O
             operand=2.0 * size.entering,
             before=size.enter,
             after_back=size.leave,
-            gather_back=size.enter,
+            gather_back=size.again,
         ),
     )
 
@@ -55,7 +55,7 @@ def second_head(part: SecondHead, model: Model, strategy: Strategy, size: Local)
         saved=size.entering + kept,
         before=size.enter,
         after_back=size.leave,
-        gather_back=size.enter,
+        gather_back=size.again,
     )
     loss = pass_operator(f"{part.name}_loss", "pass", shape.out, profile.loss_f, profile.loss_b)
     return (replace(logits, weights=0.0, shared=True), loss)

@@ -78,7 +78,7 @@ def _enter(name: str, width: Num, bias: Num, model: Model, strategy: Strategy, s
         operand=size.entering,
         before=size.enter,
         after_back=size.leave,
-        gather_back=size.enter,
+        gather_back=size.again,
     )
 
 

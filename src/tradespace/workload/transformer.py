@@ -67,7 +67,7 @@ def head(model: Model, strategy: Strategy, size: Local) -> tuple[Operator, ...]:
         operand=size.entering,
         before=size.enter,
         after_back=size.leave,
-        gather_back=size.enter,
+        gather_back=size.again,
         kind="head",
     )
     loss = pass_operator("loss", "pass", size.tokens * size.vocab, profile.loss_f, profile.loss_b)
