@@ -10,6 +10,7 @@ from tradespace.inputs.load import cluster, strategy
 from tradespace.network.dispatch import dispatch_time, reachable, whole_power
 from tradespace.network.folding import expert_data, expert_shard, fold
 from tradespace.network.placement import Ranks, layout
+from tradespace.workload.operator import Routing
 
 CLUSTER = cluster("dgx-h100", devices=256)
 
@@ -47,7 +48,7 @@ def test_copies_against_enumeration(nodes: float, top_k: float) -> None:
     np.put_along_axis(reached, chosen, True, axis=1)
     copies = reached[:, 1:].sum() / len(chosen)
     span = (Ranks.of(8.0, 1e-15), Ranks.of(nodes, 2e-11))
-    seconds = dispatch_time(DIMS, span, top_k * 1e6, (top_k, 1.0, 1.0), 0.0)
+    seconds = dispatch_time(DIMS, span, top_k * 1e6, Routing(top_k, 1.0, 1.0, 0.0), 0.0)
     assert float(seconds) * 5e10 / 1e6 == pytest.approx(copies, rel=0.02)
 
 
@@ -55,7 +56,7 @@ def test_routing_limited_to_groups_sends_fewer_copies() -> None:
     """DeepSeek-V3: 8 experts of at most 4 of 8 groups (nodes): at most 4 copies cross the fabric instead of 5.25."""
     span = (Ranks.of(8.0, 1e-15), Ranks.of(8.0, 2e-11))
     free, limited = (
-        dispatch_time(DIMS, span, 8e6, (8.0, groups, top), 0.0) for groups, top in ((1.0, 1.0), (8.0, 4.0))
+        dispatch_time(DIMS, span, 8e6, Routing(8.0, groups, top, 0.0), 0.0) for groups, top in ((1.0, 1.0), (8.0, 4.0))
     )
     assert float(limited) < 0.7 * float(free)
     assert reachable(8.0, 8.0, 4.0) == 4.0

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from tradespace.cost.compute import Rates, phase_time
 from tradespace.inputs.cluster import Cluster
 from tradespace.inputs.strategy import Strategy
-from tradespace.network.collectives import collective_time, exposed_fill, transfer_time
+from tradespace.network.collectives import collective_time, exposed_fill, ring_pass_time, transfer_time
 from tradespace.network.dispatch import dispatch_time
 from tradespace.network.placement import Layout
 from tradespace.num import Num, at_least, maximum, norm4
@@ -67,7 +67,9 @@ class Exchanges:
         if key not in self.known:
             span, network = self.layout.spans[exchange.group], self.cluster.network
             fill = exposed_fill(self.cluster, exchange.collective)
-            if exchange.routing is None:
+            if exchange.collective == "ring_pass":
+                time = ring_pass_time(network, span, exchange.volume)
+            elif exchange.routing is None:
                 time = collective_time(exchange.collective, network, span, exchange.volume, fill)
             else:
                 time = dispatch_time(network, span, exchange.volume, exchange.routing, fill)

@@ -27,6 +27,9 @@ class Precision:
     operand: Num = quantity(
         "byte", "a GEMM's input as saved for its weight gradient; 0: as other activations", default=0.0
     )
+    dispatch: Num = quantity(
+        "byte", "a value sent to its experts, scales included; 0: as exchanged activations", default=0.0
+    )
     cast: Num = quantity("byte", "traffic of quantizing one GEMM operand element, 0 for 16-bit", default=0.0)
     source: str = ""
     confidence: str = "assumed"
@@ -94,6 +97,10 @@ class Profile:
     graph_f: Num = quantity("s", "host time of a layer under CUDA graphs, forward", default=0.05e-3)
     graph_b: Num = quantity("s", "the same, backward", default=0.08e-3)
     hide_tensor: Num = quantity("", "hidden share of tensor-parallel exchanges", default=0.0, high=1.0)
+    context_ring: Num = switch("keys and values go round a ring of neighbours (p2p), not by all-gather", default=0.0)
+    dispatch_once: Num = switch(
+        "a token goes once to each device of a node (DeepEP), not once to each expert", default=0.0
+    )
     hide_expert: Num = quantity("", "hidden share of the experts' all-to-all", default=0.0, high=1.0)
     hide_p2p: Num = quantity("", "hidden share of pipeline transfers", default=0.0, high=1.0)
     data_window: Num = quantity(

@@ -202,30 +202,33 @@ def _pipelined(busy: Sequence[Num], fill: Num) -> Num:
 def transfer_time(network: tuple[Dim, ...], span: Span, volume: Num, overhead: Num) -> Num:
     """Seconds to send `volume` bytes to the next rank of a group, over the outermost dim that the group spans.
 
-    Bandwidth as an all-gather between two ranks of that dim reaches it.
+    Bandwidth as an all-to-all among two ranks of that dim reaches it: NCCL builds it of sends and receives.
     """
     time: Num = 0.0
     for dim, ranks in zip(network, span, strict=True):
         if ranks.alone:
             continue
-        curve = dim.curves.get("all_gather")
+        curve = dim.curves.get("all_to_all")
         fraction = 1.0 if curve is None else curve.fraction[0]
         sent = overhead + dim.latency + volume * (dim.oversubscription / (dim.bandwidth * fraction))
+        if curve is not None and curve.root[0] > 0.0:
+            sent = sent + curve.root[0] * sqrt(2.0 * volume)  # each of two ranks holds twice what it sends
         time = where(ranks.count > 1.0, sent, time)
     return time
 
 
-def ring_pass_time(network: tuple[Dim, ...], span: Span, volume: Num, overhead: Num) -> Num:
-    """Seconds in which every rank of a group passes `volume` bytes once around it, n - 1 steps to the next rank.
+def ring_pass_time(network: tuple[Dim, ...], span: Span, volume: Num) -> Num:
+    """Seconds in which all parts of `volume` bytes go once round the ring of a group, n - 1 steps to the next rank.
 
-    What ring attention sends: keys and values of one rank in every step (Liu, Zaharia and Abbeel 2023, arXiv
-    2310.01889); the slowest step, over the outermost dim that the group spans, sets the pace.
+    What ring attention sends (Liu, Zaharia and Abbeel 2023, arXiv 2310.01889): the slowest step, over the outermost
+    dim that the group spans, sets the pace, so that one adapter carries what a hierarchical all-gather spreads over
+    those of a node.
 
     >>> dim = Dim(name="nvlink", kind="switch", size=8.0, bandwidth=100e9)
-    >>> ring_pass_time((dim,), (Ranks.of(4.0, 1e-11),), 1e9, 0.0)
+    >>> ring_pass_time((dim,), (Ranks.of(4.0, 1e-11),), 4e9)
     0.03
     """
     ranks: Num = 1.0
     for part in span:
-        ranks = part.count if isinstance(ranks, float) and ranks == 1.0 else ranks * part.count
-    return (ranks - 1.0) * transfer_time(network, span, volume, overhead)
+        ranks = ranks if part.alone else ranks * part.count
+    return (ranks - 1.0) * transfer_time(network, span, volume / ranks, 0.0)

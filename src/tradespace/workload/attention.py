@@ -182,6 +182,14 @@ def unfused(
 
 
 def _key_value_ring(part: Attention, model: Model, strategy: Strategy, width: Widths) -> tuple[Exchange, ...]:
-    """Ring attention: every rank's keys and values pass every other rank of the context group (Liu et al. 2023)."""
     volume = strategy.micro_batch * model.seq * 2.0 * width.kv_heads * part.head_dim * strategy.precision.value
-    return (Exchange("all_gather", "context", volume),)
+    return key_value_ring(strategy, volume)
+
+
+def key_value_ring(strategy: Strategy, volume: Num) -> tuple[Exchange, ...]:
+    """Context parallelism: every rank's keys and values (`volume` bytes of all ranks) reach every other rank of the
+    group, by an all-gather (Llama 3, arXiv 2407.21783) or from neighbour to neighbour round a ring (Liu et al. 2023,
+    arXiv 2310.01889), as the profile says."""
+    ring = strategy.profile.context_ring
+    gathered = Exchange("all_gather", "context", volume, 1.0 - ring)
+    return (gathered,) if none(ring) else (gathered, Exchange("ring_pass", "context", volume, ring))

@@ -6,9 +6,9 @@ from tradespace.inputs.layers import CompressedAttention
 from tradespace.inputs.model import Model
 from tradespace.inputs.strategy import Strategy
 from tradespace.num import Num, minimum
-from tradespace.workload.attention import attended, fused
+from tradespace.workload.attention import attended, fused, key_value_ring
 from tradespace.workload.local import Local, none
-from tradespace.workload.operator import AttentionCore, Exchange, Gemm, Operator, Work, gemm_operator, pass_operator
+from tradespace.workload.operator import AttentionCore, Gemm, Operator, Work, gemm_operator, pass_operator
 
 
 def compressed_attention(
@@ -22,7 +22,7 @@ def compressed_attention(
     local = rows * size.residual
     low = local * part.q_rank * value
     span = attended(model.seq, part.window, 0.0, 1.0) + _compressed_keys(part, model.seq)
-    ring = (Exchange("all_gather", "context", strategy.micro_batch * model.seq * part.head_dim * value),)
+    ring = key_value_ring(strategy, strategy.micro_batch * model.seq * part.head_dim * value)
     return (
         gemm_operator(
             "q_down", Gemm.of(local, model.hidden, part.q_rank), saved=size.held + low, after_back=size.leave

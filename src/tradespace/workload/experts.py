@@ -16,7 +16,7 @@ from tradespace.inputs.strategy import Strategy
 from tradespace.num import Num
 from tradespace.workload.feed_forward import mlp
 from tradespace.workload.local import Local, activation, kept_widths, none
-from tradespace.workload.operator import Exchange, Gemm, Operator, Work, gemm_operator
+from tradespace.workload.operator import Exchange, Gemm, Operator, Routing, Work, gemm_operator
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,19 +72,28 @@ def _latent(
 
 
 def _exchange(name: str, part: Experts, strategy: Strategy, routed: Routed) -> Operator:
-    """Dispatch or combine: half of the permutation passes over the copies, the all-to-all, the expert-tensor gather."""
+    """Dispatch or combine: half of the permutation passes over the copies, the all-to-all, the expert-tensor gather.
+
+    What goes to the experts (dispatch, and the gradients of combine) may have a type of its own: fp8 in DeepSeek-V3
+    (arXiv 2412.19437, section 3.3.3), while what comes back stays in 16 bits.
+    """
     profile, value = strategy.profile, strategy.precision.value
-    sent = routed.sent * strategy.imbalance * routed.width * value
+    values = routed.sent * strategy.imbalance * routed.width
+    sent = values * value
     gathered = sent * strategy.expert_tensor
     across = "all_gather" if name == "dispatch" else "reduce_scatter"
     back = "reduce_scatter" if name == "dispatch" else "all_gather"
-    to_all = Exchange("all_to_all", "expert", sent, routing=(part.top_k, part.groups, part.top_groups))
+    routing = Routing(part.top_k, part.groups, part.top_groups, profile.dispatch_once)
+    to_all = to_experts = Exchange("all_to_all", "expert", sent, routing=routing)
+    if not none(strategy.precision.dispatch):
+        to_experts = Exchange("all_to_all", "expert", values * strategy.precision.dispatch, routing=routing)
+    out, in_ = (to_experts, to_all) if name == "dispatch" else (to_all, to_experts)
     traffic = sent * (0.5 * profile.permute)
     return Operator(
         name,
         "pass",
-        Work(traffic=traffic, exchanges=(to_all, Exchange(across, "expert_tensor", gathered))),
-        Work(traffic=traffic, exchanges=(to_all, Exchange(back, "expert_tensor", gathered))),
+        Work(traffic=traffic, exchanges=(out, Exchange(across, "expert_tensor", gathered))),
+        Work(traffic=traffic, exchanges=(in_, Exchange(back, "expert_tensor", gathered))),
         module="moe",
     )
 

@@ -12,7 +12,7 @@ from tradespace.inputs.layers import LatentAttention
 from tradespace.inputs.model import Model
 from tradespace.inputs.strategy import Strategy
 from tradespace.num import Num
-from tradespace.workload.attention import attended, fused, unfused
+from tradespace.workload.attention import attended, fused, key_value_ring, unfused
 from tradespace.workload.local import Local, none
 from tradespace.workload.operator import AttentionCore, Exchange, Gemm, Operator, Work, gemm_operator, pass_operator
 
@@ -28,7 +28,7 @@ def latent_attention(part: LatentAttention, model: Model, strategy: Strategy, si
     rotated = rows * (heads + 1.0) * part.rope * value
     span = attended(model.seq, part.index_top_k, 0.0, 1.0)
     flops = (rows * span) * (key_width + value_width)
-    ring = (Exchange("all_gather", "context", strategy.micro_batch * model.seq * (key_width + value_width) * value),)
+    ring = key_value_ring(strategy, strategy.micro_batch * model.seq * (key_width + value_width) * value)
     core: tuple[Operator, ...] = (fused(flops, part.nope + part.rope, span, strategy, rows * heads, ring),)
     if strategy.flash != 1.0:
         copied = rows * 2.0 * (key_width + value_width) * value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tradespace.num import Num
 
@@ -54,13 +55,23 @@ class AttentionCore:
     keys: Num
 
 
+class Routing(NamedTuple):
+    """Experts per token, groups of experts, groups that a token may reach; `once`: 1 where a token goes once to each
+    device of a node too, 0 where once to each of its experts there."""
+
+    top_k: Num
+    groups: Num
+    top_groups: Num
+    once: Num
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Exchange:
     """A collective among a group of the strategy: `volume` = bytes of the full tensor, run with weight `share`.
 
     `share` is 1 where the exchange happens, 0 where it does not (so that a switch can be an axis). `awaited` names the
-    operator that waits for it where work goes on meanwhile. `routing` = (experts per token, groups of experts, groups
-    that a token may reach) of an all-to-all that sends one copy of a token to each node.
+    operator that waits for it where work goes on meanwhile. `routing`: of an all-to-all that sends a token to each
+    node once.
     """
 
     collective: str
@@ -68,7 +79,7 @@ class Exchange:
     volume: Num
     share: Num = 1.0
     awaited: str = ""
-    routing: tuple[Num, Num, Num] | None = None
+    routing: Routing | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
