@@ -42,6 +42,28 @@ def minimum(a: Num, b: Num) -> Num:
     return a if a <= b else b
 
 
+def add_to(own: Num, value: Num) -> Num:
+    """`own + value`, in place where `own` is an array of the full shape: for sums that nobody else holds yet.
+
+    >>> add_to(1.0, 2.0)
+    3.0
+    """
+    if isinstance(own, np.ndarray) and (not isinstance(value, np.ndarray) or value.shape == own.shape):
+        return cast(Num, np.add(own, value, out=own))
+    return own + value
+
+
+def scale(own: Num, factor: Num) -> Num:
+    """`own * factor`, in place where `own` is an array of the full shape that nobody else holds yet.
+
+    >>> scale(3.0, 2.0)
+    6.0
+    """
+    if isinstance(own, np.ndarray) and (not isinstance(factor, np.ndarray) or factor.shape == own.shape):
+        return cast(Num, np.multiply(own, factor, out=own))
+    return own * factor
+
+
 def where(condition: Bool, a: Num, b: Num) -> Num:
     """`a` where the condition holds, else `b`; both are evaluated, so guard divisions.
 
@@ -188,10 +210,20 @@ class Memo:
     4.0
     """
 
-    __slots__ = ("_known",)
+    __slots__ = ("_known", "_products")
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, str], tuple[Num, Num]] = {}
+        self._products: dict[tuple[int, int], tuple[Num, Num, Num]] = {}
+
+    def product(self, a: Num, b: Num) -> Num:
+        """`a * b`, remembered by both."""
+        key = (id(a), id(b))
+        found = self._products.get(key)
+        if found is None:
+            found = (a, b, a * b)
+            self._products[key] = found
+        return found[2]
 
     def of(self, operand: Num, name: str, function: Callable[[Num], Num]) -> Num:
         """`function(operand)`, remembered under `name`."""

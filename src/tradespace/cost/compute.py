@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from tradespace.cost.traffic import Buffer, Model, traffic_model
 from tradespace.inputs.cluster import AttentionRate, Device, GemmRate
 from tradespace.inputs.strategy import Profile
-from tradespace.num import Memo, Num, ceil, maximum, minimum
+from tradespace.num import Memo, Num, add_to, ceil, maximum, minimum, scale
 from tradespace.workload.operator import AttentionCore, Gemm, Operator, Work
 
 
@@ -75,10 +75,9 @@ def gemm_time(shape: Gemm, rates: Rates, low: bool) -> Num:
     """
     product, launch = product_time(shape, rates, low)
     left, right, out = rates.traffic(shape, rates.buffer)
-    stream = (left + right + out) * (
-        rates.stream if isinstance(shape.batch, float) and shape.batch == 1.0 else rates.stream * shape.batch
-    )
-    return maximum(product, stream) + launch
+    one = isinstance(shape.batch, float) and shape.batch == 1.0
+    stream = scale(add_to(left + right, out), rates.stream if one else rates.stream * shape.batch)
+    return add_to(maximum(product, stream), launch)
 
 
 def product_time(shape: Gemm, rates: Rates, low: bool) -> tuple[Num, Num]:

@@ -90,13 +90,15 @@ class Exchanges:
 
 @dataclass(eq=False)
 class Sums:
-    """Seconds of a block by phase, and what of the forward is run again, as lists of terms."""
+    """Seconds of a block by phase, and what of the forward is run again, as lists of terms; `traffic` = bytes of
+    memory-bound kernels that nothing else depends on, which become seconds together."""
 
     compute: dict[str, list[Num]] = field(default_factory=lambda: {phase: [] for phase in PHASES})
     tensor: dict[str, list[Num]] = field(default_factory=lambda: {phase: [] for phase in PHASES})
     context: dict[str, list[Num]] = field(default_factory=lambda: {phase: [] for phase in PHASES})
     expert: dict[str, list[Num]] = field(default_factory=lambda: {phase: [] for phase in PHASES})
     beside: dict[str, list[Num]] = field(default_factory=lambda: {phase: [] for phase in PHASES})
+    traffic: dict[str, list[Num]] = field(default_factory=lambda: {phase: [] for phase in PHASES})
     again: list[Num] = field(default_factory=list)
     again_expert: list[Num] = field(default_factory=list)
 
@@ -110,6 +112,9 @@ def block_times(block: Block, rates: Rates, prices: Exchanges, strategy: Strateg
         for phase, work in zip(PHASES, (op.forward, op.input_grad, op.weight_grad), strict=True):
             if work is None:
                 continue
+            if work.shape is None and not (again or work.exchanges or op.name.startswith("shared_")):
+                sums.traffic[phase].append(work.traffic)
+                continue
             seconds = phase_time(op, work, phase, rates)
             sums.compute[phase].append(seconds)
             kernels.append((KINDS[op.kind], seconds))
@@ -119,6 +124,11 @@ def block_times(block: Block, rates: Rates, prices: Exchanges, strategy: Strateg
                 sums.beside[phase].append(seconds)
             if work.exchanges:
                 _wait(sums, phase, seconds, work.exchanges, prices, again)
+    for phase in PHASES:
+        if sums.traffic[phase]:
+            seconds = total(sums.traffic[phase]) / rates.memory
+            sums.compute[phase].append(seconds)
+            kernels.append(("memory_bound", seconds))
     layer = block.kind not in ("embedding", "head")
     return _assemble(layer, block.experts, sums, tuple(kernels), strategy)
 

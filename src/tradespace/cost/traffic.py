@@ -68,7 +68,7 @@ def tiled(shape: Gemm, buffer: Buffer) -> Traffic:
     tile = buffer.tile
     again_n = buffer.memo.of(shape.n, "reload", lambda side: maximum(1.0, side / tile))
     again_m = buffer.memo.of(shape.m, "reload", lambda side: maximum(1.0, side / tile))
-    return shape.left * again_n, shape.right * again_m, shape.out
+    return buffer.memo.product(shape.left, again_n), buffer.memo.product(shape.right, again_m), shape.out
 
 
 Model = Callable[[Gemm, Buffer], Traffic]

@@ -21,7 +21,7 @@ from tradespace.inputs.cluster import Cluster, CollectiveCurve, Dim
 from tradespace.network.algorithms.crossings import CROSSINGS
 from tradespace.network.algorithms.table import fastest
 from tradespace.network.placement import Ranks, Span
-from tradespace.num import Num, log2, maximum, minimum, sqrt, take, where
+from tradespace.num import Num, add_to, log2, maximum, minimum, scale, sqrt, take, where
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,8 +134,8 @@ def busy_time(collective: str, dim: Dim, ranks: Ranks, volume: Num) -> Num:
     if collective not in dim.curves:
         return fastest(collective, dim, ranks, volume)
     found = terms(collective, dim, ranks)
-    time = found.latency + volume * found.slope
-    return time if found.root is None else time + found.root * sqrt(volume)
+    time = add_to(volume * found.slope, found.latency)
+    return time if found.root is None else add_to(time, scale(sqrt(volume), found.root))
 
 
 def exposed_fill(cluster: Cluster, collective: str) -> Num:
@@ -196,7 +196,7 @@ def _pipelined(busy: Sequence[Num], fill: Num) -> Num:
     for other in others:
         faster.append(minimum(slowest, other))
         slowest = maximum(slowest, other)
-    return slowest + reduce(add, faster) * fill if faster else slowest
+    return add_to(slowest, scale(reduce(add, faster), fill)) if faster else slowest
 
 
 def transfer_time(network: tuple[Dim, ...], span: Span, volume: Num, overhead: Num) -> Num:

@@ -43,8 +43,9 @@ class Ranks:
         index = whole(count)
         if slowdown is not None:
             byte_time = byte_time * take(slowdown, index)
-        wire = (count - 1.0) / count * byte_time
-        return Ranks(count, index, byte_time, wire, isinstance(count, float) and count == 1.0)
+        if isinstance(count, float) and count == 1.0:
+            return Ranks(count, index, byte_time, 0.0, True)
+        return Ranks(count, index, byte_time, (count - 1.0) / count * byte_time, False)
 
     def at_least_two(self) -> Ranks:
         """The same ranks with a neighbour for those that are alone, so that n - 1 may divide.
@@ -65,6 +66,7 @@ class Layout:
     spans: Mapping[str, Span]
     byte_time: tuple[Num, ...]
     slowdown: tuple[NDArray[np.float64] | None, ...]  # of each dim, by the number of ranks; None = no congestion
+    known: dict[tuple[str, ...], Span] = field(default_factory=dict)  # groups that were joined
 
 
 def place(
@@ -86,9 +88,10 @@ def place(
         outermost = i == len(network) - 1
         room = dim.size if devices is None or outermost else _room(dim.size, devices)
         for name in order:
-            taken = left[name] if outermost else gcd(left[name], room)
+            single = isinstance(left[name], float) and left[name] == 1.0
+            taken = left[name] if outermost or single else gcd(left[name], room)
             spans[name].append(Ranks.of(taken, byte_time[i], slowdown[i]))
-            if not outermost:
+            if not (outermost or single):
                 left[name] = left[name] / taken
                 room = room / taken
         if devices is not None and not outermost:
@@ -126,13 +129,15 @@ def _slowdown(ranks: tuple[float, ...], share: tuple[float, ...]) -> NDArray[np.
 
 def joined(layout: Layout, *names: str) -> Span:
     """Ranks per dim of the group that several groups form together (data x context shards the states)."""
-    first, *others = (layout.spans[name] for name in names)
-    for other in others:
-        first = tuple(
-            b if a.alone else a if b.alone else Ranks.of(a.count * b.count, byte_time, slowdown)
-            for a, b, byte_time, slowdown in zip(first, other, layout.byte_time, layout.slowdown, strict=True)
-        )
-    return first
+    if names not in layout.known:
+        first, *others = (layout.spans[name] for name in names)
+        for other in others:
+            first = tuple(
+                b if a.alone else a if b.alone else Ranks.of(a.count * b.count, byte_time, slowdown)
+                for a, b, byte_time, slowdown in zip(first, other, layout.byte_time, layout.slowdown, strict=True)
+            )
+        layout.known[names] = first
+    return layout.known[names]
 
 
 def whole_cluster(cluster: Cluster) -> Span:
@@ -148,12 +153,17 @@ def whole_cluster(cluster: Cluster) -> Span:
 def layout(strategy: Strategy, cluster: Cluster, data: Num, shard: Num) -> Layout:
     """Groups of a strategy on a cluster's dims. The data group is cut in two: `shard` ranks that share one copy of
     the sharded states lie inside (context ranks are among them), `replica` ranks outside (HSDP)."""
-    inside = maximum(shard / strategy.context, 1.0)
+    if isinstance(strategy.shard, float) and strategy.shard == 0.0:
+        inside: Num = data
+        replica: Num = 1.0  # every data-parallel rank shares the one copy
+    else:
+        inside = maximum(shard / strategy.context, 1.0)
+        replica = data / inside
     degrees = {
         "tensor": strategy.tensor,
         "context": strategy.context,
         "shard": inside,
-        "replica": data / inside,
+        "replica": replica,
         "pipeline": strategy.pipeline,
     }
     order: list[str] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tradespace.num import Num, minimum, where
+from tradespace.num import Num, at_least, minimum
 
 
 def in_flight_1f1b(stage: Num, pipeline: Num, virtual_stages: Num, microbatches: Num) -> Num:
@@ -20,7 +20,8 @@ def in_flight_1f1b(stage: Num, pipeline: Num, virtual_stages: Num, microbatches:
     """
     behind = pipeline - stage
     interleaved = ((virtual_stages - 1.0) * pipeline + (2.0 * behind - 1.0)) / virtual_stages
-    return minimum(where(virtual_stages > 1.0, interleaved, behind), microbatches)
+    held = behind + at_least(virtual_stages, 2.0) * (interleaved - behind)
+    return minimum(held, microbatches)
 
 
 def in_flight_gpipe(stage: Num, pipeline: Num, virtual_stages: Num, microbatches: Num) -> Num:  # noqa: ARG001

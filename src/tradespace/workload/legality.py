@@ -38,7 +38,8 @@ def illegal(model: Model, strategy: Strategy, data: Num, microbatches: Num) -> d
     groups = both(pipeline > 1.0, is_multiple(microbatches, pipeline))
     if strategy.schedule == "gpipe":
         groups = False
-    group_size = where(strategy.shard > 0.0, strategy.shard, data * context)
+    whole = isinstance(strategy.shard, float) and strategy.shard == 0.0
+    group_size = 1.0 if whole else where(strategy.shard > 0.0, strategy.shard, data * context)
     return {
         "devices": negate(whole_data),
         "batch": negate(microbatches == strategy.global_batch / (data * strategy.micro_batch)),
@@ -48,7 +49,7 @@ def illegal(model: Model, strategy: Strategy, data: Num, microbatches: Num) -> d
         "layers": negate(chunks_fit(model.layers, pipeline, strategy.virtual_stages)),
         "virtual_stages": both(interleaved, negate(groups)),
         "sequence_parallel": both(strategy.sequence_parallel > 0.0, tensor == 1.0),
-        "shard": negate(is_multiple(data * context, group_size)),
+        "shard": False if whole else negate(is_multiple(data * context, group_size)),
     }
 
 
