@@ -6,16 +6,16 @@ leaves a share of the shorter of compute and exchange exposed (measured, docs/eq
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tradespace.cost.stage import BlockTimes
 from tradespace.inputs.cluster import Cluster
 from tradespace.inputs.strategy import Strategy
-from tradespace.network.collectives import collective_time
-from tradespace.network.placement import Layout, Span, joined
+from tradespace.network.collectives import collective_time, together_time
+from tradespace.network.placement import Layout, Span, crosses, joined
 from tradespace.num import Num, any_true, at_least, both, maximum, minimum, where
 from tradespace.schedule.stage_times import StageTimes
-from tradespace.workload.operator import Block
+from tradespace.workload.operator import Block, total
 
 
 def data_exchange(
@@ -42,6 +42,9 @@ def data_exchange(
             return fsdp
     chunks = strategy.virtual_stages
     windows = (pipeline.forward[0] / chunks, pipeline.backward[0] / chunks)
+    if has_experts(held):
+        free = _free_shares(layout, times, numbers)
+        windows = (windows[0] * free[0], windows[1] * free[1])
     late = exposed_data(strategy, cluster, layout, held, shards, windows, pipeline.microbatches)
     return where(streamed, fsdp, late)
 
@@ -70,10 +73,10 @@ def exposed_data(
     every microbatch.
     """
     profile, overlap = strategy.profile, strategy.overlap
-    reduce, gather = _volumes_time(strategy, cluster, layout, held[0], shards[0], DENSE)
+    parts: list[Part] = [(held[0], shards[0], DENSE)]
     if has_experts(held):
-        more = _volumes_time(strategy, cluster, layout, held[1], shards[1], EXPERTS)
-        reduce, gather = reduce + more[0], gather + more[1]
+        parts.append((held[1], shards[1], EXPERTS))
+    reduce, gather = _exchanges_time(strategy, cluster, layout, parts)
     first, last = windows
     behind_b = last * (profile.data_window * overlap.gradient)
     behind_f = first * (profile.data_window * overlap.parameter)
@@ -83,9 +86,14 @@ def exposed_data(
     return late * each + maximum(gather - behind_f, 0.0)
 
 
-DENSE = (("context", "shard"), "replica")
-EXPERTS = (("expert_shard",), "expert_replica")
+Groups = tuple[tuple[str, ...], str]
+DENSE: Groups = (("context", "shard"), "replica")
+EXPERTS: Groups = (("expert_shard",), "expert_replica")
 """Groups that share the sharded states of dense parameters and of experts, and their replicas outside."""
+
+
+Part = tuple[Num, Num, Groups]
+"""Weights, devices that share their sharded states, and the groups inside and outside of those."""
 
 
 def has_experts(held: tuple[Num, Num]) -> bool:
@@ -93,28 +101,32 @@ def has_experts(held: tuple[Num, Num]) -> bool:
     return not (isinstance(held[1], float) and held[1] == 0.0)
 
 
-def _volumes_time(
-    strategy: Strategy,
-    cluster: Cluster,
-    layout: Layout,
-    parameters: Num,
-    shard: Num,
-    groups: tuple[tuple[str, ...], str],
-) -> tuple[Num, Num]:
-    """Seconds to reduce the gradients and to gather the parameters of `parameters` weights."""
-    network, fill = cluster.network, cluster.fill
-    inside, outside = groups
-    inner = joined(layout, *inside)
-    outer = layout.spans[outside]
-    whole = joined(layout, *inside, outside)
-    gradients = parameters * strategy.precision.reduce
-    values = parameters * strategy.precision.value
-    plain = collective_time("all_reduce", network, whole, gradients, fill)
-    scattered = collective_time("reduce_scatter", network, inner, gradients, fill)
-    replicas = collective_time("all_reduce", network, outer, gradients / shard, fill)
+def _free_shares(layout: Layout, times: dict[str, BlockTimes], numbers: Mapping[str, Num]) -> tuple[Num, Num]:
+    """Shares of the layers' forward and backward in which the experts' all-to-all leaves the links of the data group
+    free: where both cross the same dim, one waits for the other."""
+    shared = crosses(joined(layout, "context", "shard", "replica"), layout.spans["expert"])
+    free: list[Num] = []
+    for i, phase in enumerate(("forward_total", "backward_total")):
+        sent = total([number * times[kind].sent[i] for kind, number in numbers.items()])
+        busy = total([number * getattr(times[kind], phase) for kind, number in numbers.items()])
+        free.append(maximum(1.0 - shared * (sent / busy), 0.0))
+    return free[0], free[1]
+
+
+def _exchanges_time(strategy: Strategy, cluster: Cluster, layout: Layout, parts: Sequence[Part]) -> tuple[Num, Num]:
+    """Seconds to reduce the gradients and to gather the parameters; dense weights and experts run at once."""
+    running: dict[str, list[tuple[str, Span, Num]]] = {"plain": [], "scatter": [], "replicas": [], "gather": []}
+    for parameters, shard, (inside, outside) in parts:
+        inner = joined(layout, *inside)
+        gradients = parameters * strategy.precision.reduce
+        running["plain"].append(("all_reduce", joined(layout, *inside, outside), gradients))
+        running["scatter"].append(("reduce_scatter", inner, gradients))
+        running["replicas"].append(("all_reduce", layout.spans[outside], gradients / shard))
+        running["gather"].append(("all_gather", inner, parameters * strategy.precision.value))
+    times = {name: together_time(cluster.network, each, cluster.fill) for name, each in running.items()}
     sharded = at_least(strategy.zero, 1.0)
-    gather = sharded * collective_time("all_gather", network, inner, values, fill)
-    return sharded * (scattered + replicas) + (1.0 - sharded) * plain, gather
+    reduce = sharded * (times["scatter"] + times["replicas"]) + (1.0 - sharded) * times["plain"]
+    return reduce, sharded * times["gather"]
 
 
 def exposed_fsdp(

@@ -22,7 +22,8 @@ class BlockTimes:
     """Seconds of one block for one microbatch: compute by phase, exposed exchanges, recompute, host excess.
 
     `forward_total` and `backward_total` are what the stage is busy for: norm4 of device and host time. `kernels` are
-    the compute times of all phases with their kind of kernel (matrix, attention, memory_bound).
+    the compute times of all phases with their kind of kernel (matrix, attention, memory_bound). `sent`: seconds that
+    the experts' exchanges keep the network busy, forward and backward, hidden or not.
     """
 
     forward: Num
@@ -36,6 +37,7 @@ class BlockTimes:
     forward_total: Num
     backward_total: Num
     kernels: tuple[tuple[str, Num], ...]
+    sent: tuple[Num, Num] = (0.0, 0.0)
 
 
 KINDS = {
@@ -185,6 +187,7 @@ def _assemble(
         forward_total=busy_f,
         backward_total=busy_b + total([full * busy_f + attention, again]),
         kernels=kernels,
+        sent=(total(sums.expert["forward"]), total(sums.expert["input_grad"])),
     )
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tradespace.inputs.cluster import Cluster, Dim
 from tradespace.inputs.strategy import Strategy
-from tradespace.num import Num, any_true, ceil, gcd, maximum, minimum, take, whole
+from tradespace.num import Num, any_true, ceil, gcd, maximum, minimum, take, where, whole
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,6 +138,16 @@ def joined(layout: Layout, *names: str) -> Span:
             )
         layout.known[names] = first
     return layout.known[names]
+
+
+def crosses(span: Span, other: Span) -> Num:
+    """1 where the group `other` spans the outermost dim that the group `span` spans, so that both use its links."""
+    found: Num = 0.0
+    for ranks, others in zip(span, other, strict=True):
+        if not ranks.alone:
+            inside = 0.0 if others.alone else minimum(others.count - 1.0, 1.0)
+            found = where(ranks.count > 1.0, inside, found)
+    return found
 
 
 def whole_cluster(cluster: Cluster) -> Span:
