@@ -51,9 +51,9 @@ def data_exchange(
 
 def optimizer_time(strategy: Strategy, held: tuple[Num, Num], shards: tuple[Num, Num], memory_rate: Num) -> Num:
     """Seconds of the update: traffic of the local shards (dense, experts) over memory bandwidth, plus launches."""
-    local = held[0] * (1.0 - at_least(strategy.zero, 1.0) * (1.0 - 1.0 / shards[0]))
+    local = held[0] * (1.0 - strategy.at_least("zero", 1.0) * (1.0 - 1.0 / shards[0]))
     if has_experts(held):
-        local = local + held[1] * (1.0 - at_least(strategy.zero, 1.0) * (1.0 - 1.0 / shards[1]))
+        local = local + held[1] * (1.0 - strategy.at_least("zero", 1.0) * (1.0 - 1.0 / shards[1]))
     return local * (strategy.optimizer.traffic / memory_rate) + strategy.profile.optimizer_fixed
 
 
@@ -81,7 +81,7 @@ def exposed_data(
     behind_b = last * (profile.data_window * overlap.gradient)
     behind_f = first * (profile.data_window * overlap.parameter)
     late = maximum(reduce - behind_b, 0.0)
-    second = at_least(strategy.zero, 2.0) * (1.0 - at_least(strategy.pipeline, 2.0))
+    second = strategy.at_least("zero", 2.0) * (1.0 - strategy.at_least("pipeline", 2.0))
     each = 1.0 + second * (microbatches - 1.0)
     return late * each + maximum(gather - behind_f, 0.0)
 
@@ -124,7 +124,7 @@ def _exchanges_time(strategy: Strategy, cluster: Cluster, layout: Layout, parts:
         running["replicas"].append(("all_reduce", layout.spans[outside], gradients / shard))
         running["gather"].append(("all_gather", inner, parameters * strategy.precision.value))
     times = {name: together_time(cluster.network, each, cluster.fill) for name, each in running.items()}
-    sharded = at_least(strategy.zero, 1.0)
+    sharded = strategy.at_least("zero", 1.0)
     reduce = sharded * (times["scatter"] + times["replicas"]) + (1.0 - sharded) * times["plain"]
     return reduce, sharded * times["gather"]
 

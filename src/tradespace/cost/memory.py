@@ -40,9 +40,9 @@ def states(strategy: Strategy, shard: Num) -> States:
     mixed = profile.fp32_parameters
     weight = precision.weight + mixed * (precision.full - precision.weight)
     saved = 1.0 - 1.0 / shard
-    one = 1.0 - at_least(strategy.zero, 1.0) * saved
-    two = 1.0 - at_least(strategy.zero, 2.0) * (1.0 - at_least(strategy.pipeline, 2.0)) * saved
-    three = 1.0 - at_least(strategy.zero, 3.0) * saved
+    one = 1.0 - strategy.at_least("zero", 1.0) * saved
+    two = 1.0 - strategy.at_least("zero", 2.0) * (1.0 - strategy.at_least("pipeline", 2.0)) * saved
+    three = 1.0 - strategy.at_least("zero", 3.0) * saved
     second: Num = 0.0
     if any_true(profile.both_gradients > 0.0):
         again = where(precision.gradient > precision.value, precision.value * two, precision.full * one)
@@ -71,7 +71,7 @@ def saved_activations(layer: Block, strategy: Strategy) -> Saved:
     """
     again = total([op.saved for op in layer.operators if op.module in strategy.modules])
     rest = total([op.saved for op in layer.operators if op.module not in strategy.modules])
-    some, full = at_least(strategy.recompute, 1.0), at_least(strategy.recompute, 2.0)
+    some, full = strategy.at_least("recompute", 1.0), strategy.at_least("recompute", 2.0)
     kept = rest * (1.0 - full) + (again * (1.0 - some) + layer.boundary * full)
     return Saved(kept, again * some + rest * full)
 
@@ -161,7 +161,7 @@ def shares(
         + profile.wgrad_buffer * largest_weight(layer)
         for layer in layers
     ]
-    full, several = at_least(strategy.zero, 3.0), at_least(strategy.pipeline, 2.0)
+    full, several = strategy.at_least("zero", 3.0), strategy.at_least("pipeline", 2.0)
     value = full * strategy.precision.value
     held = states(strategy, shard)
     return Shares(
@@ -174,7 +174,7 @@ def shares(
         layer=worst([layer.weights for layer in layers]),
         staged=several * (value - value / shard),
         streamed=value * (1.0 - several),
-        loose=profile.loose_gradient * (at_least(strategy.zero, 1.0) - full) * (1.0 - 1.0 / shard),
+        loose=profile.loose_gradient * (strategy.at_least("zero", 1.0) - full) * (1.0 - 1.0 / shard),
     )
 
 

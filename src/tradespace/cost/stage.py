@@ -11,7 +11,7 @@ from tradespace.inputs.strategy import Strategy
 from tradespace.network.collectives import collective_time, exposed_fill, ring_pass_time, transfer_time
 from tradespace.network.dispatch import dispatch_time
 from tradespace.network.placement import Layout
-from tradespace.num import Num, at_least, maximum, norm4
+from tradespace.num import Num, maximum, norm4
 from tradespace.schedule.stage_times import StageTimes
 from tradespace.workload.operator import Block, Exchange, flagged, total
 from tradespace.workload.partition import StageClass
@@ -171,8 +171,8 @@ def _assemble(
         device_f, device_b = device_f + sent_f, device_b + sent_b
     host_f, host_b = _host(strategy, experts)
     busy_f, busy_b = norm4(device_f, host_f), norm4(device_b, host_b)
-    full = at_least(strategy.recompute, 2.0)
-    some = at_least(strategy.recompute, 1.0) - full
+    full = strategy.at_least("recompute", 2.0)
+    some = strategy.at_least("recompute", 1.0) - full
     attention = some * total(sums.again)
     again = some * sent_again if experts else 0.0
     return BlockTimes(
@@ -208,7 +208,7 @@ def _dispatch(sums: Sums, strategy: Strategy) -> tuple[Num, Num, Num]:
 def _host(strategy: Strategy, experts: bool) -> tuple[Num, Num]:
     """Host launch floor of a layer, forward and backward; about nothing under CUDA graphs."""
     profile, graphs = strategy.profile, strategy.cuda_graphs
-    split = at_least(strategy.tensor, 2.0)
+    split = strategy.at_least("tensor", 2.0)
     eager_f = profile.host_f + split * (profile.host_tensor_f - profile.host_f)
     eager_b = profile.host_b + split * (profile.host_tensor_b - profile.host_b)
     if experts:
@@ -223,9 +223,9 @@ def transfer(strategy: Strategy, prices: Exchanges, volume: Num) -> Num:
     network, spans = prices.cluster.network, prices.layout.spans
     sent = transfer_time(network, spans["pipeline"], volume / strategy.tensor, profile.p2p_latency)
     gathered = prices.time(Exchange("all_gather", "tensor", volume)) * (1.0 - strategy.sequence_parallel)
-    hidden = at_least(strategy.virtual_stages, 2.0) * (profile.hide_p2p * strategy.overlap.pipeline)
+    hidden = strategy.at_least("virtual_stages", 2.0) * (profile.hide_p2p * strategy.overlap.pipeline)
     time = (sent + gathered) * (1.0 - hidden)
-    return at_least(strategy.pipeline, 2.0) * time
+    return strategy.at_least("pipeline", 2.0) * time
 
 
 def stage_times(

@@ -17,7 +17,7 @@ from tradespace.inputs.cluster import Cluster
 from tradespace.inputs.model import Model
 from tradespace.inputs.strategy import Strategy
 from tradespace.network.placement import Layout, place
-from tradespace.num import Bool, Num, at_least, both, either, floor, negate, where
+from tradespace.num import Bool, Num, both, either, floor, negate, where
 from tradespace.schedule.comet_loop import SOURCES, LoopTimes, Switches, comet_loop
 from tradespace.step import Step
 from tradespace.workload.count import flops_per_token, parameters, recomputed_flops
@@ -48,7 +48,7 @@ def training_loop(model: Model, cluster: Cluster, strategy: Strategy) -> Step:
     speed = rates(device, precision.gemm, precision.value, precision.cast, strategy.profile)
     reach = accesses(device, sizes, strategy.profile.hybrid)
     machine = Machine(speed, reach, Exchanges(cluster, groups(strategy, cluster, data)))
-    switches = Switches(at_least(strategy.recompute, 2.0), overlap.tensor, overlap.gradient)
+    switches = Switches(strategy.at_least("recompute", 2.0), overlap.tensor, overlap.gradient)
     times = comet_loop([stack_times(stack, machine) for stack in stacks], switches)
     update = update_time(stacks, strategy, reach["states"].stream, shard)
     count = parameters(model)
@@ -86,7 +86,7 @@ def groups(strategy: Strategy, cluster: Cluster, data: Num) -> Layout:
 def update_time(stacks: Sequence[Stack], strategy: Strategy, stream: Num, shard: Num) -> Num:
     """Seconds of the optimizer's update of the local shard: its traffic at the rate of the states' tier, launches."""
     held, _ = held_parameters(stacks)
-    local = held * (1.0 - at_least(strategy.zero, 1.0) * (1.0 - 1.0 / shard))
+    local = held * (1.0 - strategy.at_least("zero", 1.0) * (1.0 - 1.0 / shard))
     return local * (strategy.optimizer.traffic * stream) + strategy.profile.optimizer_fixed
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tradespace.inputs.fields import count, quantity, switch
-from tradespace.num import Num
+from tradespace.num import Num, at_least
 
 RECOMPUTE_CODES = {"none": 0.0, "selective": 1.0, "full": 2.0}
 ORDER = ("tensor", "context", "expert", "data", "pipeline")
@@ -188,3 +188,15 @@ class Strategy:
     schedule: str = "1f1b"
     overlap: Overlap = field(default_factory=Overlap)
     order: tuple[str, ...] = ORDER
+
+    def at_least(self, name: str, threshold: float) -> Num:
+        """1.0 where the whole-number field `name` is at least `threshold`, else 0.0; worked out once per strategy.
+
+        >>> from tradespace.inputs import load
+        >>> load.strategy("zero=2,global_batch=8", cluster=load.cluster("dgx-h100")).at_least("zero", 2.0)
+        1.0
+        """
+        known: dict[tuple[str, float], Num] = self.__dict__.setdefault("_at_least", {})
+        if (name, threshold) not in known:
+            known[name, threshold] = at_least(getattr(self, name), threshold)
+        return known[name, threshold]

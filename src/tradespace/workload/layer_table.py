@@ -12,7 +12,7 @@ from itertools import groupby
 from tradespace.inputs.layer_table import PHASES, Row
 from tradespace.inputs.model import Model
 from tradespace.inputs.strategy import Strategy
-from tradespace.num import Num, at_least
+from tradespace.num import Num
 from tradespace.workload.operator import Block, Exchange, Gemm, Operator, Work, total
 
 
@@ -139,7 +139,7 @@ def gradients(weights: Num, strategy: Strategy) -> tuple[Exchange, ...]:
 
 def full_shard(weights: Num, strategy: Strategy) -> tuple[Exchange, ...]:
     """ZeRO 3's second gather of parameters; it waits in the same queue as the reductions."""
-    again = at_least(strategy.zero, 3.0)
+    again = strategy.at_least("zero", 3.0)
     if isinstance(again, float) and again == 0.0:
         return ()
     return (Exchange("all_gather", "data", weights * strategy.precision.value, again),)

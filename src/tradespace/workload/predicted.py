@@ -11,14 +11,13 @@ from dataclasses import replace
 from tradespace.inputs.layers import Entry, SecondHead
 from tradespace.inputs.model import Model
 from tradespace.inputs.strategy import Strategy
-from tradespace.num import at_least
 from tradespace.workload.local import Local, norm
 from tradespace.workload.operator import Gemm, Operator, Work, gemm_operator, pass_operator
 
 
 def entry(part: Entry, model: Model, strategy: Strategy, size: Local) -> tuple[Operator, ...]:
     """The next token's embedding and its norm, then the projection of both back to the model's width."""
-    copied = at_least(strategy.pipeline, 2.0) * (size.vocab * model.hidden)
+    copied = strategy.at_least("pipeline", 2.0) * (size.vocab * model.hidden)
     back = Work(traffic=3.0 * size.volume, exchanges=size.enter)
     shape = Gemm.of(size.tokens, 2.0 * model.hidden, model.hidden / strategy.tensor)
     return (

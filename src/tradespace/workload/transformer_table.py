@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tradespace.inputs.model import Model
 from tradespace.inputs.strategy import Strategy
-from tradespace.num import Num, at_least
+from tradespace.num import Num
 from tradespace.workload.layer_table import Stack, gradients
 from tradespace.workload.operator import Block, Exchange, Gemm, Operator, Work
 
@@ -76,7 +76,7 @@ def _projections(
     model: Model, strategy: Strategy, tokens: Num, summed: tuple[Exchange, ...], volume: Num
 ) -> tuple[Operator, ...]:
     """Q, K and V; their outputs are saved (2 bytes each per value: 6 T d of the working activations)."""
-    gathered = (Exchange("all_gather", "tensor", volume, at_least(strategy.recompute, 2.0)),)
+    gathered = (Exchange("all_gather", "tensor", volume, strategy.at_least("recompute", 2.0)),)
     width = _width(model) / strategy.tensor
     kv_width = model.kv_heads * model.head_dim / strategy.tensor
     q = _linear("Q", tokens, model.hidden, width, strategy, back=summed, saved=tokens * width)
