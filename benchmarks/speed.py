@@ -51,7 +51,7 @@ def grid(space: Space, candidates: int) -> dict[str, Any]:
     return {"rate": found.total / seconds, "size": found.total, "axes": len(space.axes), "legal": found.legal}
 
 
-def flat_list(space: Space, count: int = 14336, repeats: int = 15) -> float:
+def flat_list(space: Space, count: int = 8192, repeats: int = 25) -> float:
     """Rate on a flat list of random candidates of the space: every field a column."""
     rng = np.random.default_rng(0)
     rows = {
