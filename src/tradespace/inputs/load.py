@@ -79,7 +79,8 @@ def cluster(source: Source, devices: float | None = None) -> Cluster:
     """A cluster from a catalog key, a TOML or JSON file, or a table; `devices` defaults to what the entry states.
 
     `device` in the file is a catalog key, a path or a table; `curves` of a network dim is a key of catalog/curves,
-    a table, or absent (then the assumed ones of its kind). Catalog entries state one node or pod.
+    a table by collective (`base`: the key that gives the others), or absent (then the assumed ones of its kind).
+    Catalog entries state one node or pod.
 
     >>> loaded = cluster("dgx-a100", 1024)
     >>> [dim.name for dim in loaded.network], loaded.devices, loaded.local.name
@@ -128,6 +129,8 @@ def _with_curves(dim: Any, where: str) -> Any:
         raise InputError(f"{where}[{name}].kind: unknown kind {kind!r}{nearest(str(kind), by_kind)}")
     if curves is None or isinstance(curves, str):
         curves = _curves(by_kind[kind] if curves is None else curves)
+    elif isinstance(curves, Mapping) and isinstance(curves.get("base"), str):
+        curves = {**_curves(curves["base"]), **{name: own for name, own in curves.items() if name != "base"}}
     return {**dim, "curves": curves, "curve_latency": dim.get("curve_latency", dim.get("latency", 0.0))}
 
 

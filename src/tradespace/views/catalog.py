@@ -7,7 +7,7 @@ from typing import Any
 from tradespace.errors import InputError, nearest
 from tradespace.inputs.files import catalog_entry, entries
 
-KINDS = ("models", "devices", "clusters", "profiles", "precisions", "optimizers", "economics", "studies")
+KINDS = ("models", "devices", "clusters", "curves", "profiles", "precisions", "optimizers", "economics", "studies")
 
 
 def listing(kind: str = "all") -> dict[str, Any]:
