@@ -54,7 +54,7 @@ def predict(model: Model, cluster: Cluster, strategy: Strategy) -> Step:
     prices = Exchanges(cluster, groups)
     times = {kind: block_times(block, speed, prices, strategy) for kind, block in blocks.items()}
     layers = numbers(model)
-    stages = by_kind(partition(model.layers, strategy.pipeline, _head_cost(times, layers, strategy)), model)
+    stages = by_kind(partition(model.layers, strategy.pipeline, head_cost(times, layers, strategy)), model)
 
     schedule = SCHEDULES[strategy.schedule]
     memory = footprints(model, blocks, stages, strategy, shards, microbatches, schedule.in_flight)
@@ -93,7 +93,7 @@ def predict(model: Model, cluster: Cluster, strategy: Strategy) -> Step:
     )
 
 
-def _head_cost(times: dict[str, BlockTimes], layers: Mapping[str, Num], strategy: Strategy) -> Num:
+def head_cost(times: dict[str, BlockTimes], layers: Mapping[str, Num], strategy: Strategy) -> Num:
     """How many layers the head counts as where a framework splits layers over stages by cost; else 0."""
     if isinstance(strategy.profile.balanced, float) and strategy.profile.balanced == 0.0:
         return 0.0  # else every axis of the times would enter the stage sizes

@@ -25,7 +25,7 @@ from tradespace.astra import (
     replay_iteration,
     write_iteration,
 )
-from tradespace.astra.chakra import COLLECTIVE, COMP, SEND, Node, decode, encode, encode_file
+from tradespace.astra.chakra import COLLECTIVE, COMP, SEND, Node, decode, encode, encode_file, encode_variable
 from tradespace.astra.iteration import to_traces
 from tradespace.astra.side_files import RemoteMemory, read_memory
 from tradespace.astra.traces import Reader, file_bytes, read_traces
@@ -78,10 +78,10 @@ def test_nodes_round_trip(node: Node) -> None:
 
 def test_collectives_and_messages_round_trip() -> None:
     node = Node(3, "c", COLLECTIVE, (1,), size=64, comm="reduce_scatter", dims=(True, False))
-    assert decode(encode(node, {"pg_name": "12"}))[:2] == (node, {"pg_name": "12"})
+    assert decode(encode(node) + encode_variable({"pg_name": "12"}))[:2] == (node, {"pg_name": "12"})
     send = Node(4, "s", SEND, size=64)
     values: dict[str, str | int] = {"comm_src": 0, "comm_dst": 300, "comm_tag": 70000}
-    found, variable, spans = decode(encode(send, values))
+    found, variable, spans = decode(encode(send) + encode_variable(values))
     assert found == send
     assert variable == {"pg_name": "", **values}
     assert {key for key, _, _ in spans} == set(values)
@@ -169,7 +169,7 @@ def test_any_bytes_are_read_or_refused(data: st.DataObject) -> None:
     good = bytearray(
         encode_file(
             [encode(Node(i, "n", COMP, tuple(range(1, i)), ops=5, size=7)) for i in range(1, 4)]
-            + [encode(Node(9, "c", COLLECTIVE, (3,), size=70, comm="all_reduce"), {"pg_name": "1"})]
+            + [encode(Node(9, "c", COLLECTIVE, (3,), size=70, comm="all_reduce")) + encode_variable({"pg_name": "1"})]
         )
     )
     for _ in range(data.draw(st.integers(0, 6))):
@@ -240,8 +240,8 @@ def test_a_file_that_differs_elsewhere_is_not_taken_for_equal() -> None:
     texts = [
         encode_file(
             [
-                encode(Node(1, "c", COLLECTIVE, size=size, comm="all_reduce"), {"pg_name": name}),
-                encode(Node(2, "d", COLLECTIVE, size=64, comm="all_reduce"), {"pg_name": other}),
+                encode(Node(1, "c", COLLECTIVE, size=size, comm="all_reduce")) + encode_variable({"pg_name": name}),
+                encode(Node(2, "d", COLLECTIVE, size=64, comm="all_reduce")) + encode_variable({"pg_name": other}),
             ]
         )
         for size, name, other in ((64, "1", "1"), (65, "2", "2"), (64, "2", "3"), (64, "4", "4"))

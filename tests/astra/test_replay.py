@@ -21,7 +21,7 @@ from tradespace.astra import (
     replay,
     replay_iteration,
 )
-from tradespace.astra.chakra import COLLECTIVE, COMP, METADATA, Node, encode, encode_file
+from tradespace.astra.chakra import COLLECTIVE, COMP, METADATA, Node, encode, encode_file, encode_variable
 from tradespace.astra.collective import time_of
 from tradespace.astra.network_file import read_network
 from tradespace.astra.ranks import Classes, Communicators, Ranks
@@ -233,7 +233,9 @@ def test_remote_memory_without_an_expansion_is_refused() -> None:
 def write(folder: Path, *ranks: list[tuple[Node, dict[str, str | int]]]) -> Path:
     folder.mkdir(exist_ok=True)
     for rank, nodes in enumerate(ranks):
-        (folder / f"t.{rank}.et").write_bytes(encode_file(encode(node, variable) for node, variable in nodes))
+        (folder / f"t.{rank}.et").write_bytes(
+            encode_file(encode(node) + encode_variable(variable) for node, variable in nodes)
+        )
     return folder
 
 

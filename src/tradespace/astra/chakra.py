@@ -11,7 +11,7 @@ string_list 30, bytes 31; each odd number up to 25 is followed by its list.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tradespace.astra.wire import (
@@ -189,8 +189,9 @@ def _comm_type(values: dict[bytes, str | int | float | tuple[bool, ...]], kind: 
     return COMM_TYPES[number]
 
 
-def encode(node: Node, variable: dict[str, str | int] | None = None) -> bytes:
-    """One message of a node, with the schema's types: uint64 sizes, int64 numbers, string pg_name, bool flags."""
+def encode(node: Node) -> bytes:
+    """The message of a node without what `ref` points to, with the schema's types: uint64 sizes, int64 numbers, bool
+    flags."""
     out = put_number(1, node.id) + put_bytes(2, node.name.encode()) + put_number(3, node.kind)
     if node.deps:
         out += put_bytes(5, b"".join(map(put_varint, node.deps)))
@@ -207,7 +208,17 @@ def encode(node: Node, variable: dict[str, str | int] | None = None) -> bytes:
         out += _put(b"comm_type", put_number(9, COMM_TYPES.index(node.comm)))
     if node.dims:
         out += _put(b"involved_dim", put_bytes(28, put_bytes(1, bytes(node.dims))))
-    for key, value in (variable or {}).items():
+    return out
+
+
+def encode_variable(variable: Mapping[str, str | int]) -> bytes:
+    """The rest of a node's message: pg_name as a string, ranks and tags as int32.
+
+    >>> decode(encode(Node(7, "x", SEND, size=20)) + encode_variable({"comm_dst": 3}))[1]
+    {'pg_name': '', 'comm_dst': 3}
+    """
+    out = b""
+    for key, value in variable.items():
         if isinstance(value, str):
             out += _put(key.encode(), put_bytes(29, value.encode())) if value else b""
         else:

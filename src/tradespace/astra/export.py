@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tradespace.astra.chakra import encode, encode_file
+from tradespace.astra.chakra import encode, encode_file, encode_variable
 from tradespace.astra.iteration import Iteration, to_traces, variable_of
 from tradespace.astra.network_file import write_network
 from tradespace.astra.side_files import RemoteMemory
 from tradespace.astra.system_file import Machine
+from tradespace.astra.traces import Trace
 from tradespace.errors import InputError
 from tradespace.network.astra import Network
 
@@ -26,23 +28,52 @@ def write_iteration(
 
     Durations are whole microseconds in a trace (at least 1): what is shorter is exact only under the roofline.
     """
-    if len(iteration.ranks) != network.size:
-        raise InputError(f"the iteration has {len(iteration.ranks)} ranks, the network {network.size} NPUs")
+    traces, groups = to_traces(iteration)
+    return write_traces(traces, groups, folder, network, machine, memory, name)
+
+
+def write_traces(
+    traces: Sequence[Trace],
+    groups: Mapping[str, tuple[int, ...]],
+    folder: str | Path,
+    network: Network,
+    machine: Machine,
+    memory: RemoteMemory | None = None,
+    name: str = "step",
+) -> list[Path]:
+    """As `write_iteration`, for traces: one file after the other, so that their sizes do not add up in memory."""
+    if len(traces) != network.size:
+        raise InputError(f"the iteration has {len(traces)} ranks, the network {network.size} NPUs")
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    traces, groups = to_traces(iteration)
-    files: dict[str, bytes | str] = {}
-    for rank, trace in enumerate(traces):
-        messages = (encode(node, dict(variable_of(node, trace, rank))) for node in trace.program.nodes)
-        files[f"{name}.{rank}.et"] = encode_file(messages)
-    files[f"{name}.json"] = json.dumps({key: list(members) for key, members in groups.items()}, indent=0)
-    files["network.yml"] = write_network(network)
-    files["system.json"] = json.dumps(system_values(machine), indent=2)
+    side: dict[str, str] = {
+        f"{name}.json": json.dumps({key: list(members) for key, members in groups.items()}, indent=0),
+        "network.yml": write_network(network),
+        "system.json": json.dumps(system_values(machine), indent=2),
+    }
     if memory:
-        files["memory.json"] = json.dumps(memory_values(memory), indent=2)
-    for file, content in files.items():
-        (folder / file).write_bytes(content if isinstance(content, bytes) else content.encode())
-    return [folder / file for file in files]
+        side["memory.json"] = json.dumps(memory_values(memory), indent=2)
+    known: dict[int, bytes] = {}
+    for rank, trace in enumerate(traces):
+        (folder / f"{name}.{rank}.et").write_bytes(encode_file(_messages(trace, rank, known)))
+    for file, content in side.items():
+        (folder / file).write_text(content, encoding="utf-8")
+    return [folder / f"{name}.{rank}.et" for rank in range(len(traces))] + [folder / file for file in side]
+
+
+def _messages(trace: Trace, rank: int, known: dict[int, bytes]) -> Iterator[bytes]:
+    """Messages of a rank; what ranks share is encoded once (`known`: by the node's identity)."""
+    varying: dict[tuple[int, int], bytes] = {}
+    for node in trace.program.nodes:
+        message = known.get(id(node))
+        if message is None:
+            message = known[id(node)] = encode(node)
+        if node.ref >= 0:
+            own = (node.ref, node.kind)
+            if own not in varying:
+                varying[own] = encode_variable(variable_of(node, trace, rank))
+            message += varying[own]
+        yield message
 
 
 def system_values(machine: Machine) -> dict[str, object]:

@@ -34,7 +34,8 @@ def physical_notes(net: Network, system: System, groups: Iterable[tuple[int, ...
         notes.append(
             "Ring dims: ring collectives use one direction of each link only; a two-way ring has twice this bandwidth"
         )
-    if not net.aware and any(dim.kind == "Switch" and dim.size > 2 and "irect" in name for dim, name in used):
+    crowded = [dim for dim, name in used if dim.kind == "Switch" and "irect" in name and not name.endswith("irect1")]
+    if not net.aware and any(dim.size > 2 for dim in crowded):
         notes.append(
             "direct on a Switch: the congestion-unaware backend lets a device send to all peers at once at "
             "full speed, up to (n-1) times too fast"

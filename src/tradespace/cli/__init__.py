@@ -4,10 +4,23 @@ from __future__ import annotations
 
 import sys
 
-from tradespace.cli import astra, catalogs, evidence, money, network, steps, studies, sweeps
+from tradespace.cli import astra, catalogs, evidence, export, money, network, steps, studies, sweeps
 from tradespace.cli.app import app, run
 
-__all__ = ["app", "astra", "catalogs", "evidence", "main", "money", "network", "run", "steps", "studies", "sweeps"]
+__all__ = [
+    "app",
+    "astra",
+    "catalogs",
+    "evidence",
+    "export",
+    "main",
+    "money",
+    "network",
+    "run",
+    "steps",
+    "studies",
+    "sweeps",
+]
 
 
 def main() -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
 from tradespace.cli.app import Shown, app
-from tradespace.views.terminal import emit, note
+from tradespace.views.terminal import emit, noting
 
 astra_app = App(name="astra", help="ASTRA-sim's analytical network model, exact to the nanosecond.")
 app.command(astra_app)
@@ -45,13 +43,3 @@ def replay(
     result = noting(lambda: astra.replay(trace_dir, network, system, memory, comm_groups, reading=reading))
     emit(format, {"schema": 1, **result}, lambda: [{"rank": rank, **row} for rank, row in result["ranks"].items()], [])
     return 0
-
-
-def noting(work: Callable[[], Any]) -> Any:
-    """Run and print the warnings on stderr, each once."""
-    with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("always")
-        result = work()
-    for text in dict.fromkeys(str(warning.message) for warning in found):
-        note(f"warning: {text}")
-    return result

@@ -7,7 +7,7 @@ microbatch per step is the whole batch of a replica.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tradespace.cost.compute import rates
 from tradespace.cost.loop_times import Machine, footprint, kernels, stack_times
@@ -18,7 +18,7 @@ from tradespace.inputs.model import Model
 from tradespace.inputs.strategy import Strategy
 from tradespace.network.placement import Layout, place
 from tradespace.num import Bool, Num, both, either, floor, negate, where
-from tradespace.schedule.comet_loop import SOURCES, LoopTimes, Switches, comet_loop
+from tradespace.schedule.comet_loop import SOURCES, LoopTimes, StackTimes, Switches, comet_loop
 from tradespace.step import Step
 from tradespace.workload.count import flops_per_token, parameters, recomputed_flops
 from tradespace.workload.layer_table import Stack
@@ -41,16 +41,12 @@ def training_loop(model: Model, cluster: Cluster, strategy: Strategy) -> Step:
     """
     data = cluster.devices / strategy.tensor
     samples = strategy.global_batch / data
-    stacks = stacks_of(model, strategy, samples, cluster.devices)
-    shard = where(strategy.shard > 0.0, strategy.shard, data)
-    parts, sizes = footprint(model, stacks, strategy, shard)
-    device, precision, overlap = cluster.device, strategy.precision, strategy.overlap
-    speed = rates(device, precision.gemm, precision.value, precision.cast, strategy.profile)
-    reach = accesses(device, sizes, strategy.profile.hybrid)
-    machine = Machine(speed, reach, Exchanges(cluster, groups(strategy, cluster, data)))
+    device, overlap = cluster.device, strategy.overlap
+    work = priced(model, cluster, strategy)
     switches = Switches(strategy.at_least("recompute", 2.0), overlap.tensor, overlap.gradient)
-    times = comet_loop([stack_times(stack, machine) for stack in stacks], switches)
-    update = update_time(stacks, strategy, reach["states"].stream, shard)
+    times = comet_loop(work.times, switches)
+    speed, reach = work.machine.rates, work.machine.reach
+    update = update_time(work.stacks, strategy, reach["states"].stream, work.shard)
     count = parameters(model)
     return Step(
         model=model,
@@ -62,9 +58,9 @@ def training_loop(model: Model, cluster: Cluster, strategy: Strategy) -> Step:
         per_microbatch={},
         numbers={"step": 1.0},
         p2p=0.0,
-        kernels={"step": kernels(stacks, speed, reach)},
-        stages={"first": parts},
-        memory_total=total(list(parts.values())),
+        kernels={"step": kernels(work.stacks, speed, reach)},
+        stages={"first": work.memory},
+        memory_total=total(list(work.memory.values())),
         capacity=capacity(device),
         illegal=illegal(model, strategy, data, samples),
         data=data,
@@ -74,6 +70,37 @@ def training_loop(model: Model, cluster: Cluster, strategy: Strategy) -> Step:
         parameters={"total": count.total, "active": count.active},
         sources=(device.source, cluster.source, strategy.profile.source, *SOURCES),
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Priced:
+    """The loop's stacks with their seconds, the bytes of memory by part, and the devices that share one copy of sharded
+    states."""
+
+    stacks: tuple[Stack, ...]
+    times: list[StackTimes]
+    machine: Machine
+    memory: dict[str, Num]
+    shard: Num
+
+
+def priced(model: Model, cluster: Cluster, strategy: Strategy) -> Priced:
+    """Every operator and exchange of the loop on one device, in seconds.
+
+    >>> from tradespace.inputs import load
+    >>> cluster = load.cluster("dgx-a100", devices=64)
+    >>> strategy = load.strategy("MP8_DP8,schedule=comet-loop", cluster=cluster)
+    >>> [len(stack.layers) for stack in priced(load.model("transformer-1t"), cluster, strategy).times]
+    [9]
+    """
+    data, precision = cluster.devices / strategy.tensor, strategy.precision
+    stacks = stacks_of(model, strategy, strategy.global_batch / data, cluster.devices)
+    shard = where(strategy.shard > 0.0, strategy.shard, data)
+    memory, sizes = footprint(model, stacks, strategy, shard)
+    speed = rates(cluster.device, precision.gemm, precision.value, precision.cast, strategy.profile)
+    reach = accesses(cluster.device, sizes, strategy.profile.hybrid)
+    machine = Machine(speed, reach, Exchanges(cluster, groups(strategy, cluster, data)))
+    return Priced(stacks, [stack_times(stack, machine) for stack in stacks], machine, memory, shard)
 
 
 def groups(strategy: Strategy, cluster: Cluster, data: Num) -> Layout:

@@ -5,17 +5,29 @@ from __future__ import annotations
 import json
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 WIDTH = 80
 QUIET_SECONDS = 1.0
+T = TypeVar("T")
 
 
 def note(text: str) -> None:
     """A line for the person, on stderr."""
     print(text, file=sys.stderr)
+
+
+def noting(work: Callable[[], T]) -> T:
+    """Run and print the warnings on stderr, each once."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        result = work()
+    for text in dict.fromkeys(str(warning.message) for warning in found):
+        note(f"warning: {text}")
+    return result
 
 
 def emit(form: str, document: Any, rows: Callable[[], list[dict[str, Any]]], parts: Sequence[Any]) -> None:
