@@ -18,6 +18,7 @@ from tradespace.network.collectives import collective_time, ring_pass_time, tran
 from tradespace.network.dispatch import dispatch_time, reachable
 from tradespace.network.placement import Ranks, place, whole_cluster
 from tradespace.predict import predict
+from tradespace.workload.attention import keys_met
 from tradespace.workload.operator import Routing
 
 ROWS = list(csv.DictReader((Path(__file__).parents[1] / "data" / "expert_exchanges.csv").open(encoding="utf-8")))
@@ -112,7 +113,7 @@ def test_ring_of_neighbours() -> None:
 
 
 def test_context_ring_is_an_input() -> None:
-    """A ring over two nodes is exposed where an all-gather over all adapters hides behind attention."""
+    """A ring over two nodes is exposed beyond its attention blocks; an axis of both gives both, bit for bit."""
     model, cluster = load.model("llama-3.1-8b", 32768.0), load.cluster("dgx-h100", 32)
     plain = load.strategy("cp=16,global_batch=16,profile=megatron-core", cluster=cluster)
     ring = replace(plain, profile=replace(plain.profile, context_ring=1.0))
@@ -120,3 +121,20 @@ def test_context_ring_is_an_input() -> None:
     times = [float(predict(model, cluster, s).time["exposed_context"]) for s in (plain, ring)]
     assert times[0] < times[1]
     assert np.asarray(predict(model, cluster, both).time["exposed_context"]).ravel().tolist() == times
+
+
+def test_ring_hides_behind_attention_and_slows_it() -> None:
+    """In one node a ring hides, and its kernels see seq / context keys, so attention is slower; an all-gather comes
+    before its kernels and is waited for: 3 x 32 layers of 7/8 x 32 MiB (keys and values of 8 x 128, bf16) at no more
+    than NVLink's 450 GB/s, and at no less than half of it."""
+    model, cluster = load.model("llama-3.1-8b", 8192.0), load.cluster("dgx-h100", 8)
+    plain = load.strategy("cp=8,global_batch=1,profile=megatron-core", cluster=cluster)
+    ring = replace(plain, profile=replace(plain.profile, context_ring=1.0))
+    assert keys_met(8192.0, 8192.0, plain) == 8192.0
+    assert keys_met(8192.0, 8192.0, ring) == 1024.0
+    assert keys_met(128.0, 8192.0, ring) == 128.0  # a window that one rank holds
+    gathered, passed = predict(model, cluster, plain), predict(model, cluster, ring)
+    assert float(passed.time["exposed_context"]) == 0.0
+    assert float(passed.time["forward"]) > float(gathered.time["forward"])
+    fastest = 3 * 32 * 7 / 8 * 2**25 / 450e9
+    assert fastest < float(gathered.time["exposed_context"]) < 2 * fastest

@@ -106,7 +106,7 @@ class Sums:
 
 
 def block_times(block: Block, rates: Rates, prices: Exchanges, strategy: Strategy) -> BlockTimes:
-    """Sum a block's operators; a context ring hides behind its own attention blocks."""
+    """Sum a block's operators; a context ring hides behind its own attention blocks, an all-gather is waited for."""
     sums = Sums()
     kernels: list[tuple[str, Num]] = []
     for op in block.operators:
@@ -138,13 +138,17 @@ def block_times(block: Block, rates: Rates, prices: Exchanges, strategy: Strateg
 def _wait(
     sums: Sums, phase: str, seconds: Num, exchanges: tuple[Exchange, ...], prices: Exchanges, again: bool
 ) -> None:
-    """Add what a phase waits for to the sums of its group; a context ring hides behind `seconds` of compute."""
+    """Add what a phase waits for to the sums of its group; a context ring hides behind `seconds` of compute, an
+    all-gather of keys and values comes before it (Llama 3, arXiv 2407.21783, section 3.3.2)."""
     group = exchanges[0].group
-    wait = prices.sum(exchanges)
     if group == "context":
-        if not (isinstance(wait, float) and wait == 0.0):
-            sums.context[phase].append(maximum(wait - seconds, 0.0))
-    elif group == "expert":
+        ring = tuple(each for each in exchanges if each.collective == "ring_pass")
+        sums.context[phase].append(prices.sum(tuple(each for each in exchanges if each.collective != "ring_pass")))
+        if ring:
+            sums.context[phase].append(maximum(prices.sum(ring) - seconds, 0.0))
+        return
+    wait = prices.sum(exchanges)
+    if group == "expert":
         sums.expert[phase].append(wait)
         if again and phase == "forward":
             sums.again_expert.append(wait)

@@ -133,11 +133,21 @@ def attention_core(
         else:
             flops = (rows * keys) * (width.queries + width.context)
         ring = _key_value_ring(part, model, strategy, width)
-        return (fused(flops, part.head_dim, minimum(keys, model.seq), strategy, rows * width.heads, ring, sinks),)
+        met = keys_met(minimum(keys, model.seq), model.seq, strategy)
+        return (fused(flops, part.head_dim, met, strategy, rows * width.heads, ring, sinks),)
     batch = width.heads * strategy.micro_batch
     copied = rows * (2.0 * width.heads + 2.0 * width.kv_heads) * part.head_dim * strategy.precision.value
     sizes = (part.head_dim, part.head_dim if none(part.v_head_dim) else part.v_head_dim)
     return unfused(sizes, model, strategy, size, batch, copied, sinks)
+
+
+def keys_met(keys: Num, seq: Num, strategy: Strategy) -> Num:
+    """Keys that one kernel sees of the `keys` that a token attends to: a ring brings them rank by rank, seq / context
+    at a time (Liu et al. 2023, arXiv 2310.01889, section 3); an all-gather brings all before the kernel starts."""
+    ring = strategy.profile.context_ring
+    if none(ring):
+        return keys
+    return keys + ring * (minimum(keys, seq / strategy.context) - keys)
 
 
 def fused(

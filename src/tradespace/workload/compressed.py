@@ -6,7 +6,7 @@ from tradespace.inputs.layers import CompressedAttention
 from tradespace.inputs.model import Model
 from tradespace.inputs.strategy import Strategy
 from tradespace.num import Num, minimum
-from tradespace.workload.attention import attended, fused, key_value_ring
+from tradespace.workload.attention import attended, fused, key_value_ring, keys_met
 from tradespace.workload.local import Local, none
 from tradespace.workload.operator import AttentionCore, Gemm, Operator, Work, gemm_operator, pass_operator
 
@@ -23,6 +23,7 @@ def compressed_attention(
     low = local * part.q_rank * value
     span = attended(model.seq, part.window, 0.0, 1.0) + _compressed_keys(part, model.seq)
     ring = key_value_ring(strategy, strategy.micro_batch * model.seq * part.head_dim * value)
+    met = keys_met(span, model.seq, strategy)
     return (
         gemm_operator(
             "q_down", Gemm.of(local, model.hidden, part.q_rank), saved=size.held + low, after_back=size.leave
@@ -32,7 +33,7 @@ def compressed_attention(
         gemm_operator("kv", Gemm.of(local, model.hidden, part.head_dim), bias=part.head_dim, saved=local * value),
         *_compressor("compress", part, part.head_dim, model, size),
         *_indexer(part, model, size),
-        fused((rows * span) * (2.0 * width), part.head_dim, span, strategy, rows * heads, ring, heads),
+        fused((rows * span) * (2.0 * width), part.head_dim, met, strategy, rows * heads, ring, heads),
         gemm_operator("out_groups", Gemm.of(rows, width / groups, part.out_rank, groups), saved=rows * width * value),
         gemm_operator(
             "out",

@@ -12,7 +12,7 @@ from tradespace.inputs.layers import LatentAttention
 from tradespace.inputs.model import Model
 from tradespace.inputs.strategy import Strategy
 from tradespace.num import Num
-from tradespace.workload.attention import attended, fused, key_value_ring, unfused
+from tradespace.workload.attention import attended, fused, key_value_ring, keys_met, unfused
 from tradespace.workload.local import Local, none
 from tradespace.workload.operator import AttentionCore, Exchange, Gemm, Operator, Work, gemm_operator, pass_operator
 
@@ -29,7 +29,8 @@ def latent_attention(part: LatentAttention, model: Model, strategy: Strategy, si
     span = attended(model.seq, part.index_top_k, 0.0, 1.0)
     flops = (rows * span) * (key_width + value_width)
     ring = key_value_ring(strategy, strategy.micro_batch * model.seq * (key_width + value_width) * value)
-    core: tuple[Operator, ...] = (fused(flops, part.nope + part.rope, span, strategy, rows * heads, ring),)
+    met = keys_met(span, model.seq, strategy)
+    core: tuple[Operator, ...] = (fused(flops, part.nope + part.rope, met, strategy, rows * heads, ring),)
     if strategy.flash != 1.0:
         copied = rows * 2.0 * (key_width + value_width) * value
         sizes = (part.nope + part.rope, part.v_head_dim)
