@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from tradespace.cli.app import Shown, app
-from tradespace.views.terminal import emit
+from tradespace.views.terminal import emit, note
 
 
 @app.command
@@ -15,6 +16,7 @@ def reproduce(
     name: Annotated[str, Parameter(help="A study; none lists them.")] = "",
     *,
     list_: Annotated[bool, Parameter(name="--list", negative="", help="List the studies.")] = False,
+    out: Annotated[Path | None, Parameter(help="Folder for figures, data, claims and the HTML report.")] = None,
     format: Shown = "table",
 ) -> int:
     """Evaluate a published study's claims again: our value, the interval to reach, the verdict, what it rests on."""
@@ -25,6 +27,8 @@ def reproduce(
         found = studies.names()
         emit(format, found, lambda: found, [terminal.listing(found)])
         return 0
-    rows = studies.reproduce(name)
-    emit(format, rows, lambda: terminal.flat(rows), [terminal.claims(rows)])
+    rows = studies.reproduce(name, out)
+    if out is not None:
+        note(f"wrote {out / 'report.html'} and the figures beside it")
+    emit(format, rows, lambda: terminal.flat(rows), [terminal.claims(rows), terminal.details(rows)])
     return 0

@@ -114,8 +114,8 @@ def dgx_exposed(settings: Sequence[Setting]) -> float:
 
 
 def cluster_spread(settings: Sequence[Setting]) -> float:
-    """Claim 11: slowest over fastest cluster of our table, each expanded, at its best strategy that fits."""
-    best = [Curve.of(name, settings, expanded=True).best for name in preset(STUDY)["clusters"]]
+    """Claim 11: slowest over fastest of `compared` clusters, each expanded, at its best strategy that fits."""
+    best = [Curve.of(name, settings, expanded=True).best for name in preset(STUDY)["compared"]]
     return max(best) / min(best)
 
 

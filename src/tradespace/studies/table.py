@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tradespace.errors import InputError, nearest
 from tradespace.studies import comet
 from tradespace.studies.claims import Value, evaluate
+from tradespace.studies.comet_figures import FIGURES
 from tradespace.studies.presets import preset
+from tradespace.studies.report import Rows, write
 
 
 @dataclass(frozen=True)
 class Study:
-    """A named study: values of its claims."""
+    """A named study: the value of each claim, and its figures, each a function to a chart and the rows behind it."""
 
     values: Mapping[int, Value]
+    figures: Mapping[str, Callable[[], tuple[Any, Rows]]]
 
 
-STUDIES: Mapping[str, Study] = {"comet": Study(comet.VALUES)}
+STUDIES: Mapping[str, Study] = {"comet": Study(comet.VALUES, FIGURES)}
 
 
 def names() -> list[dict[str, str]]:
@@ -31,11 +35,15 @@ def names() -> list[dict[str, str]]:
     return [{key: str(preset(name)[key]) for key in ("name", "title", "source")} for name in STUDIES]
 
 
-def reproduce(name: str) -> list[dict[str, Any]]:
+def reproduce(name: str, out: Path | None = None) -> list[dict[str, Any]]:
     """Evaluate a study's claims: rows {id, claim, expected, value, low, high, verdict, assumptions, range}.
 
-    Raises `InputError` for an unknown name.
+    With a folder `out`, write figures (PNG, SVG, data as CSV), the claims and one HTML report into it. Raises
+    `InputError` for an unknown name.
     """
     if name not in STUDIES:
         raise InputError(f"no study '{name}'{nearest(name, STUDIES)}")
-    return evaluate(name, STUDIES[name].values)
+    rows = evaluate(name, STUDIES[name].values)
+    if out is not None:
+        write(name, rows, STUDIES[name].figures, out)
+    return rows

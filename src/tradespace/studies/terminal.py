@@ -49,6 +49,18 @@ def claims(rows: list[dict[str, Any]]) -> Any:
     return table
 
 
+def details(rows: list[dict[str, Any]]) -> Any:
+    """What each claim rests on, and how far each assumption moves its value."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, title="what the verdicts rest on", title_justify="left")
+    for name in ("", "rests on", "moves over what is assumed"):
+        table.add_column(name, ratio=None if not name else 1)
+    for row in rows:
+        table.add_row(str(row["id"]), "; ".join(row["assumptions"]), ranges(row))
+    return table
+
+
 def listing(found: list[dict[str, str]]) -> Any:
     """The studies with their titles and sources."""
     from rich.table import Table
