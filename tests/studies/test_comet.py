@@ -17,6 +17,7 @@ from tradespace.studies import reproduce
 from tradespace.studies.comet import Curve
 from tradespace.studies.comet_data import cluster_rows, dlrm_rows
 from tradespace.studies.comet_figures import FIGURES
+from tradespace.studies.comparison import dlrm_runs
 
 TOKENS, HIDDEN = 131072.0, 24576.0
 GIB = 2.0**30
@@ -167,6 +168,16 @@ def test_expansion_never_slows_a_cluster() -> None:
     assert len(best) == 6
     for found in best.values():
         assert found["with expansion"] <= found["local memory"]
+
+
+def test_measured_dlrm_runs_are_predicted() -> None:
+    """21 of 26 MLPerf runs have a cluster in the catalog; predictions at the roofline are within a factor of 2."""
+    rows = dlrm_runs()
+    shown = [row for row in rows if not row["skipped"]]
+    assert (len(rows), len(shown)) == (26, 21)
+    assert all(-0.5 < row["error"] < 1.0 for row in shown)
+    middle = sorted(abs(row["error"]) for row in shown)[len(shown) // 2]
+    assert middle < 0.35
 
 
 def test_report_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

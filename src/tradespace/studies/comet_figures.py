@@ -1,4 +1,4 @@
-"""COMET's seven figures as Altair charts, each with the rows behind it."""
+"""COMET's seven figures and two of our own as Altair charts, each with the rows behind it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tradespace.studies import comet_data as data
+from tradespace.studies.comparison import dlrm_clusters, dlrm_runs, expert_clusters
 from tradespace.views.figures import altair_module
 from tradespace.views.theme import MEMORY_COLORS, TIME_COLORS, styled
 
@@ -181,6 +182,54 @@ def clusters() -> Figure:
     return _titled(chart, "Clusters at their best strategy", "Transformer-1T, seconds per 1,024 sequences"), rows
 
 
+def models() -> Figure:
+    """Our own comparison: DLRM and a mixture of experts over clusters, normalized to A100."""
+    alt = altair_module()
+    panels, rows = [], []
+    for title, found in (
+        ("DLRM, 1.2 T parameters", dlrm_clusters()),
+        ("DeepSeek-V3, best strategy", expert_clusters()),
+    ):
+        base = next(row["seconds"] for row in found if "A100" in row["cluster"])
+        own = [{"model": title, "memory": "local memory", **row, "speedup": base / row["seconds"]} for row in found]
+        rows += own
+        names = list(EXPANSION_COLORS)
+        bars = (
+            alt.Chart(alt.Data(values=own))
+            .mark_bar()
+            .encode(
+                y=alt.Y("cluster:N", title=None, sort=None, axis=alt.Axis(labelLimit=220)),
+                yOffset=alt.YOffset("memory:N", sort=names),
+                x=alt.X("speedup:Q", title="speedup over the first bar of A100", scale=alt.Scale(type="symlog")),
+                color=alt.Color(
+                    "memory:N",
+                    title=None,
+                    sort=names,
+                    scale=alt.Scale(domain=names, range=list(EXPANSION_COLORS.values())),
+                    legend=alt.Legend(orient="bottom"),
+                ),
+            )
+            .properties(width=300, height={"step": 20}, title=alt.TitleParams(title, fontSize=12))
+        )
+        panels.append(bars)
+    return _titled(alt.hconcat(*panels), "Other models on the same kinds of clusters", "beyond the paper"), rows
+
+
+def measured() -> Figure:
+    """Published DLRM-DCNv2 runs beside predictions."""
+    alt, rows = altair_module(), dlrm_runs()
+    shown = [row for row in rows if row["predicted_ms"] is not None]
+    base = alt.Chart(alt.Data(values=shown)).encode(
+        x=alt.X("measured_ms:Q", title="measured, ms per step", scale=alt.Scale(type="log", domain=[1, 8])),
+        y=alt.Y("predicted_ms:Q", title="predicted, ms per step", scale=alt.Scale(type="log", domain=[1, 8])),
+    )
+    points = base.mark_point(filled=True, size=70).encode(color=alt.Color("device:N", title=None))
+    ends = alt.Chart(alt.Data(values=[{"x": 1, "y": 1}, {"x": 8, "y": 8}]))
+    line = ends.mark_line(color="#999999", strokeDash=[4, 4]).encode(x="x:Q", y="y:Q")
+    chart = (line + points).properties(width=360, height=320)
+    return _titled(chart, "MLPerf DLRM-DCNv2, HugeCTR", "kernels at the roofline, no framework time: assumed"), rows
+
+
 FIGURES: Mapping[str, Callable[[], Figure]] = {
     "1-step-time": step_time,
     "2-memory": memory,
@@ -189,5 +238,7 @@ FIGURES: Mapping[str, Callable[[], Figure]] = {
     "5-network": network,
     "6-dlrm": dlrm,
     "7-clusters": clusters,
+    "8-models": models,
+    "9-dlrm-measured": measured,
 }
 """By the name of its files."""
