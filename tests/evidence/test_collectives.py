@@ -51,6 +51,8 @@ def test_median_by_system_and_collective() -> None:
         ("dgx-h200", 8, MIB, 53, []),
         ("dgx-h100", 16, 1e9, 435, []),
         ("aws-p5en", 32, 2.0**32, 365, []),
+        ("dgx-a100", 64, 8e9, 192, []),  # peak over several nodes, NVIDIA GTC24 S62129
+        ("dgx-h100", 64, 8e9, 380, []),
     ],
 )
 def test_rows_that_people_quote(cluster: str, devices: float, size: float, gb_s: float, settings: list[str]) -> None:

@@ -65,7 +65,7 @@ def test_a_cluster_file(tmp_path):
     found = load.cluster(path, 64)
     assert (found.key, found.name, found.device.key, found.devices) == ("pod", "mine", "h100-sxm", 64.0)
     assert found.network[1].bandwidth == 5e10
-    assert found.network[1].curves["all_reduce"].fraction[0] == 0.85
+    assert found.network[1].curves["all_reduce"].fraction[0] == 0.95
     assert {curve.confidence for curve in found.network[0].curves.values()} == {"assumed"}
     path = tmp_path / "pod.json"
     path.write_text(json.dumps(_cluster()))
