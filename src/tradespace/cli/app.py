@@ -72,7 +72,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except InputError as error:
         note(f"error: {error}")
     except CycloptsError as error:
-        note("error: " + " ".join(str(error).split()) + "; tradespace --help lists the commands")
+        note("error: " + " ".join(str(error).split()).rstrip(".") + "; tradespace --help lists the commands")
     except (PermissionError, IsADirectoryError, FileNotFoundError, OSError) as error:
         if isinstance(error, BrokenPipeError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

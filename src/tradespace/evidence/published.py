@@ -15,10 +15,10 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-from tradespace.errors import InputError
+from tradespace.errors import InputError, nearest
 from tradespace.evidence import models
 from tradespace.inputs.cluster import Cluster
-from tradespace.inputs.files import CATALOG, read
+from tradespace.inputs.files import CATALOG, entries, read
 from tradespace.inputs.load import cluster, device, optimizer, precision, profile
 from tradespace.inputs.model import Model
 from tradespace.inputs.strategies import MODULES
@@ -27,7 +27,8 @@ from tradespace.predict import predict
 from tradespace.step import Step
 
 PACKAGED = CATALOG / "published" / "megatron.csv"
-LARGEST_FILE = 64_000_000
+LARGEST_FILE, LARGEST_CELL = 64_000_000, 1e7
+SWITCHES = ("flash",)  # columns that may be 0 although they are 1 where nothing is stated
 BYTES = {"fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0}
 NEEDED = ("layers", "hidden", "heads", "seq_len", "device", "n_devices", "global_batch", "step_s", "framework")
 Row = Mapping[str, str]
@@ -72,26 +73,34 @@ def rows_of(path: Path | str) -> list[dict[str, str]]:
             f"{path}: {file.stat().st_size / 1e6:.0f} MB, but at most {LARGEST_FILE / 1e6:.0f} MB are read"
         )
     try:
-        rows = list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8"))))
+        rows = list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8")), restval=""))
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path}: not a CSV file in UTF-8 ({error})") from error
-    missing = [name for name in NEEDED if not rows or name not in rows[0]]
+    if not rows:
+        raise InputError(f"{path}: no runs; --data takes a CSV of runs with the columns of docs/validation.md")
+    missing = [name for name in NEEDED if name not in rows[0]]
     if missing:
         raise InputError(f"{path}: columns missing: {', '.join(missing)}; docs/validation.md lists them")
     return rows
 
 
 def number(row: Row, name: str, default: float | None = None) -> float:
-    """A numeric cell; the default where it is empty, SkipError where there is none."""
+    """A numeric cell; the default where it is empty, SkipError where there is none or where it cannot be right."""
     text = (row.get(name) or "").strip()
     if not text:
         if default is None:
             raise SkipError(f"{name} is not stated")
         return default
     try:
-        return float(text)
+        value = float(text)
     except ValueError:
-        raise SkipError(f"{name} = {text!r} is not a number") from None
+        raise SkipError(f"{name} = {text!r:.40} is not a number") from None
+    may_be_zero = default == 0.0 or name in SWITCHES
+    if not 0.0 <= value <= LARGEST_CELL or (value == 0.0 and not may_be_zero):
+        raise SkipError(f"{name} = {text!r:.40} is out of range")
+    if value % 1.0 and (default == 1.0 or (default is None and name != "step_s")):
+        raise SkipError(f"{name} = {text!r:.40} is no whole number")
+    return value
 
 
 def model_of(row: Row) -> Model:
@@ -157,13 +166,16 @@ def precision_of(row: Row) -> Precision:
 
 
 def profile_of(row: Row) -> str:
-    """Key of the framework profile: the first rule of catalog/published/systems.toml that matches."""
+    """Key of the framework profile: the first rule of catalog/published/systems.toml that matches, or the profile
+    that the row itself names."""
     year = number(row, "year", 9999.0)
     for rule in _systems()["rule"]:
         here = rule.get("source", "") in row.get("source", "") and year <= rule.get("until", 9999)
         if here and rule.get("framework", row["framework"]) == row["framework"]:
             return str(rule["profile"])
-    raise SkipError(f"no profile for framework {row['framework']}")
+    if row["framework"] in entries("profiles"):
+        return row["framework"]
+    raise SkipError(f"no profile for framework {row['framework']}{nearest(row['framework'], entries('profiles'))}")
 
 
 def strategy_of(row: Row) -> Strategy:

@@ -89,7 +89,7 @@ class CollectiveCurve:
     tensor in bytes, f(n) = 2(n-1)/n for an all-reduce, (n-1)/n for the others.
     """
 
-    sizes: tuple[float, ...] = series("", "ranks in the group, ascending", low=2.0)
+    sizes: tuple[float, ...] = series("", "ranks in the group, ascending", low=2.0, high=1e6)
     latency: tuple[float, ...] = series("s", "time of a small message", high=1.0)
     fraction: tuple[float, ...] = series("", "reached share of the bandwidth, above 1 for in-switch sums", low=0.001)
     root: tuple[float, ...] = series("s/byte^0.5", "coefficient of the square root of the volume")
@@ -105,7 +105,9 @@ class Dim:
     name: str
     kind: str
     size: Num = count(
-        "devices (inner dim) or groups of the inner dims that it connects; 0 = as many as needed", low=0.0
+        "devices (inner dim) or groups of the inner dims that it connects; 0 = as many as needed",
+        low=0.0,
+        high=1e6,
     )
     bandwidth: Num = quantity("byte/s", "per device and direction", low=1e6)
     latency: Num = quantity("s", "end to end, for a small message", default=0.0, high=1.0)

@@ -97,7 +97,7 @@ def cluster(source: Source, devices: float | None = None) -> Cluster:
         table["devices"] = number(devices, quantities(Cluster)["devices"], "devices")
     table["economics"] = _economics(table.get("economics", {}), table["device"].key, where)
     built = build(Cluster, table, where)
-    _check_network(built, where)
+    check_network(built, where)
     if typed:
         check_cluster(built, where)
     return built
@@ -143,8 +143,11 @@ def _curves(key: str) -> dict[str, CollectiveCurve]:
     return {name: build(CollectiveCurve, row, f"curves/{key}.{name}") for name, row in rows.items()}
 
 
-def _check_network(built: Cluster, where: str) -> None:
-    """Distinct names, no open size but the outermost, curves with one entry per size in ascending order."""
+def check_network(built: Cluster, where: str) -> None:
+    """Distinct names, known kinds, no open size but the outermost, curves with one entry per size in ascending order.
+
+    >>> check_network(cluster("dgx-h100"), "cluster")
+    """
     for names in ([dim.name for dim in built.network], [tier.name for tier in built.device.memory]):
         for name in names:
             if names.count(name) > 1:
@@ -155,6 +158,13 @@ def _check_network(built: Cluster, where: str) -> None:
         if dim.size == 0.0:
             raise InputError(f"{where}.network[{dim.name}].size: only the outermost dim may be 0 (as many as needed)")
     for dim in built.network:
+        if dim.kind not in (by_kind := _defaults()["curves"]):
+            place = f"{where}.network[{dim.name}].kind"
+            raise InputError(f"{place}: unknown kind {dim.kind!r}{nearest(dim.kind, by_kind)}")
+        ranks = dim.congestion_ranks
+        if len(ranks) != len(dim.congestion_share) or list(ranks) != sorted(set(ranks)):
+            place = f"{where}.network[{dim.name}].congestion_ranks"
+            raise InputError(f"{place}: ascending numbers of ranks, each with its congestion_share, are needed")
         for name, curve in dim.curves.items():
             lengths = {len(curve.sizes), len(curve.latency), len(curve.fraction), len(curve.root)}
             if len(lengths) != 1 or not curve.sizes or list(curve.sizes) != sorted(set(curve.sizes)):

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 from tradespace.errors import InputError, nearest
 from tradespace.inputs.build import field_value, hints
 from tradespace.inputs.cluster import Cluster
+from tradespace.inputs.load import check_network
 from tradespace.inputs.model import FLAT, Model
 from tradespace.inputs.predicted import with_predicted
 from tradespace.inputs.strategies import value_of
@@ -70,7 +71,9 @@ def _set_cluster(cluster: Cluster, path: str, text: str) -> Cluster:
     value = checked(cluster, inside, text, path)
     if isinstance(value, float):
         check_value(cluster.device.key, inside, value, path)
-    return replace_path(cluster, inside, value)
+    changed = replace_path(cluster, inside, value)
+    check_network(changed, "cluster")
+    return changed
 
 
 def replace_path(node: T, path: str, value: Any) -> T:

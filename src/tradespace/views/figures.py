@@ -148,18 +148,19 @@ def _subtitle(step: Step) -> str:
 def save(chart: Any, path: Path | str) -> None:
     """Write a chart: .png, .svg, .html (offline), .json (its specification) or .csv (its rows)."""
     target = Path(path)
-    if target.suffix.lower() not in SUFFIXES:
+    kind = target.suffix.lower()
+    if kind not in SUFFIXES:
         raise InputError(f"{target}: figures are written as {', '.join(SUFFIXES)}{nearest(target.suffix, SUFFIXES)}")
-    if target.suffix.lower() == ".csv":
+    if kind == ".csv":
         from tradespace.views.tables import as_csv
 
         target.write_text(as_csv(_rows(chart.to_dict())), encoding="utf-8")
-    elif target.suffix.lower() == ".json":
+    elif kind == ".json":
         target.write_text(json.dumps(chart.to_dict(), indent=1), encoding="utf-8")
-    elif target.suffix.lower() == ".html":
-        chart.save(str(target), inline=True)
+    elif kind == ".html":
+        chart.save(str(target), format="html", inline=True)
     else:
-        chart.save(str(target), scale_factor=2.0)
+        chart.save(str(target), format=kind[1:], scale_factor=2.0)
 
 
 def _rows(node: Any) -> list[dict[str, Any]]:
