@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import mean, median
 from typing import Any
 
 from tradespace.evidence.published import (
     Row,
     SkipError,
     cluster_of,
+    errors_summary,
     model_of,
     number,
     rows_of,
@@ -55,16 +55,7 @@ def _names(rows: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _summary(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
-    errors = [float(row["error"]) for row in rows]
-    if not errors:
-        return {}
-    size = [abs(error) for error in errors]
-    return {
-        "n": len(errors),
-        "median_abs_error": median(size),
-        "mean_abs_error": mean(size),
-        "bias": median(errors),
-    }
+    return errors_summary([float(row["error"]) for row in rows])
 
 
 def verdicts(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, int]]:

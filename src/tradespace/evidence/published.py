@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -238,7 +238,11 @@ def usable(row: Row) -> bool:
 
 def summary(compared: Iterable[Compared]) -> dict[str, float]:
     """Errors of a group: number, median and mean of |error|, median signed error (bias)."""
-    errors = [row.error for row in compared if row.step is not None]
+    return errors_summary([row.error for row in compared if row.step is not None])
+
+
+def errors_summary(errors: Sequence[float]) -> dict[str, float]:
+    """Number, median and mean of |error|, median signed error (bias); empty without errors."""
     if not errors:
         return {}
     size = [abs(error) for error in errors]
