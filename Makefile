@@ -2,8 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PEER := .venv-peer
 
-.PHONY: plan test bench validate memory docs clean
+.PHONY: plan test peer bench validate memory docs clean
 
 plan: $(VENV)/.installed  ## plan Llama 3.1 405B on 1,024 H100s
 	$(BIN)/tradespace plan examples/llama-3.1-405b/config.json dgx-h100 --devices 1024 --global-batch 512 --seq 8192 --out plan.png
@@ -13,6 +14,9 @@ test: $(VENV)/.installed-dev  ## lint, types, tests
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2
+
+peer: $(PEER)/.installed  ## our Chakra traces in mlc-chakra's own decoder, and its in ours
+	$(PEER)/bin/python tests/astra/roundtrip_chakra.py
 
 bench: $(VENV)/.installed-dev  ## candidates per second, as ratios in one run
 	$(BIN)/python benchmarks/speed.py
@@ -36,5 +40,12 @@ $(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
 	touch $@
 
+# mlc-chakra pins old versions of what its decoder does not need: installed alone, apart from everything else.
+$(PEER)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(PEER)
+	$(PEER)/bin/pip install --quiet --disable-pip-version-check -e . "protobuf>=6.31.1"
+	$(PEER)/bin/pip install --quiet --disable-pip-version-check --no-deps mlc-chakra
+	touch $@
+
 clean:
-	rm -rf $(VENV) plan.png
+	rm -rf $(VENV) $(PEER) plan.png

@@ -1,7 +1,6 @@
 """Round trip with mlc-chakra's own decoder, encoder and text converter: an opt-in check, not part of the test suite.
 
-    pip install "protobuf>=6.31.1" && pip install --no-deps mlc-chakra
-    python tests/astra/roundtrip_chakra.py
+    make peer
 
 Without mlc-chakra it says so and ends well. Exit status 1 if a file means something else to the two programs.
 """
@@ -29,12 +28,21 @@ from tradespace.astra import (
     write_iteration,
 )
 from tradespace.astra.chakra import COMM_TYPES, Node, decode
+from tradespace.astra.export import write_traces
+from tradespace.astra.from_step import from_step
 from tradespace.astra.iteration import to_traces
 from tradespace.astra.text_workload import read_workload, to_iteration
 from tradespace.astra.traces import Reader, read_traces
+from tradespace.inputs import load
 from tradespace.network.astra import COLLECTIVES, Dim, Network, System
+from tradespace.predict import predict
 
 NETWORK = Network((Dim("Ring", 4, 50, 500),))
+STEPS = (
+    ("llama-3.1-8b", "tp=2,cp=2,pp=2,global_batch=4", 8),
+    ("mixtral-8x7b", "pp=2,ep=4,global_batch=16", 16),
+    ("dlrm-dcnv2", "global_batch=4096", 8),
+)
 MACHINE = Machine(System(dict.fromkeys(COLLECTIVES, ("ring",)), 10, 1600), True, 312e12)
 
 
@@ -86,14 +94,13 @@ def as_ours(node: Node, variable: dict[str, str | int]) -> dict[str, Any]:
     return values | {key: value for key, value in variable.items() if value != ""}
 
 
-def check_files(folder: Path) -> int:
+def check_files(folder: Path, ranks: int) -> int:
     """Our files in their decoder, and their encoding of the same nodes in our reader."""
     schema = importlib.import_module("chakra.schema.protobuf.et_def_pb2")
     library = importlib.import_module("chakra.src.third_party.utils.protolib")
-    write_iteration(iteration(), folder, NETWORK, MACHINE)
-    expected = read_traces(folder, 4)
+    expected = read_traces(folder, ranks)
     count = 0
-    for rank in range(4):
+    for rank in range(ranks):
         nodes, metadata, node = [], schema.GlobalMetadata(), schema.Node()
         with (folder / f"step.{rank}.et").open("rb") as file:
             assert library.decodeMessage(file, metadata)
@@ -110,6 +117,18 @@ def check_files(folder: Path) -> int:
         assert again.program.shape == expected[rank].program.shape
         assert (again.comms, again.peers) == (expected[rank].comms, expected[rank].peers)
         assert len(nodes) == len(expected[rank].program.nodes)
+    return count
+
+
+def check_steps(folder: Path) -> int:
+    """Exported steps in their decoder: a pipeline with context ranks, a mixture of experts, a recommendation model."""
+    count = 0
+    for number, (model, strategy, devices) in enumerate(STEPS):
+        cluster = load.cluster("dgx-h100", devices=devices)
+        found = from_step(predict(load.model(model), cluster, load.strategy(strategy, cluster=cluster)))
+        out = folder / str(number)
+        write_traces(found.traces, found.groups, out, found.network, found.machine)
+        count += check_files(out, devices)
     return count
 
 
@@ -148,11 +167,15 @@ def main() -> None:
         return
     warnings.simplefilter("ignore", AstraWarning)
     with tempfile.TemporaryDirectory() as name:
-        nodes = check_files(Path(name))
+        write_iteration(iteration(), name, NETWORK, MACHINE)
+        nodes = check_files(Path(name), NETWORK.size)
+    with tempfile.TemporaryDirectory() as name:
+        exported = check_steps(Path(name))
     with tempfile.TemporaryDirectory() as name:
         texts = check_texts(Path(name))
     print(
-        f"{nodes} nodes mean the same to mlc-chakra in both directions, "
+        f"{nodes} nodes of a made-up iteration and {exported} of exported steps mean the same to mlc-chakra in both "
+        "directions, "
         f"{texts} text workloads convert to the same graph"
     )
 

@@ -24,12 +24,14 @@ LEAST_PER_LAYER = 10  # operations of a layer and microbatch, so that what is fa
 
 @dataclass(frozen=True)
 class Exported:
-    """Traces of every rank, communicator groups by name, and the network and system that they run on."""
+    """Traces of every rank, communicator groups by name, the network and system that they run on, and the tapes that
+    they were made of."""
 
     traces: tuple[Trace, ...]
     groups: Mapping[str, tuple[int, ...]]
     network: Network
     machine: Machine
+    tapes: Tapes
 
 
 def from_step(step: Step) -> Exported:
@@ -54,7 +56,7 @@ def from_step(step: Step) -> Exported:
         raise _too_large()
     several = any(sum(group.dims) > 1 for tape in written.stages for group in tape.groups)
     traces, groups = _resolved(written, network.size)
-    return Exported(traces, groups, network, machine_of(step.cluster, network, several))
+    return Exported(traces, groups, network, machine_of(step.cluster, network, several), written)
 
 
 def _too_large() -> InputError:

@@ -60,15 +60,9 @@ class Writer:
             self.exchange(tape, exchange, op, note)
 
     def exchange(self, tape: Tape, exchange: Exchange, op: Operator, note: str, block: bool = True) -> tuple[int, ...]:
-        """One exchange of an operator, weighted by its share. A ring pass is a ring's all-gather: n - 1 steps of what
-        every rank passes on."""
-        size, kind, group = (
-            float(exchange.volume) * float(exchange.share),
-            exchange.collective,
-            self.groups[exchange.group],
-        )
-        if kind == "ring_pass":
-            kind, size = "all_gather", size * group.size
+        """One exchange of an operator, weighted by its share. A ring pass moves what a ring's all-gather does."""
+        size, group = float(exchange.volume) * float(exchange.share), self.groups[exchange.group]
+        kind = "all_gather" if exchange.collective == "ring_pass" else exchange.collective
         return tape.collective(f"{op.name}.{exchange.collective} {note}", kind, size, group, block=block)
 
     def forward(self, tape: Tape, block: Block, note: str) -> None:

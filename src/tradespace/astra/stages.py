@@ -12,7 +12,7 @@ from tradespace.cost.compute import Rates, rates
 from tradespace.cost.stage import BlockTimes, Exchanges, block_times
 from tradespace.network.astra import Network
 from tradespace.network.folding import expert_shard, fold
-from tradespace.network.placement import layout
+from tradespace.network.placement import Layout, layout
 from tradespace.predict import head_cost
 from tradespace.schedule.passes import Order
 from tradespace.schedule.table import SCHEDULES
@@ -56,15 +56,21 @@ def stage_tapes(step: Step, network: Network) -> Tapes:
     return Tapes(tapes, axes, axes["pipeline"].stride("pipeline"))
 
 
+def placed(step: Step, blocks: Mapping[str, Block]) -> Layout:
+    """Where the prediction places the groups of the dense layers and of the experts."""
+    strategy = step.strategy
+    shard = float(strategy.shard) or float(step.data) * float(strategy.context)
+    dense = layout(strategy, step.cluster, step.data, shard)
+    if not any(block.experts for block in blocks.values()):
+        return dense
+    return fold(dense, strategy, step.cluster, step.data, expert_shard(strategy, step.data))
+
+
 def _times(step: Step, blocks: dict[str, Block]) -> tuple[Rates, dict[str, BlockTimes]]:
     """Rates of the device, and what each block takes in the prediction."""
     strategy, precision = step.strategy, step.strategy.precision
-    shard = float(strategy.shard) or float(step.data) * float(strategy.context)
-    placed = layout(strategy, step.cluster, step.data, shard)
-    if any(block.experts for block in blocks.values()):
-        placed = fold(placed, strategy, step.cluster, step.data, expert_shard(strategy, step.data))
     speed = rates(step.cluster.device, precision.gemm, precision.value, precision.cast, strategy.profile)
-    prices = Exchanges(step.cluster, placed)
+    prices = Exchanges(step.cluster, placed(step, blocks))
     return speed, {kind: block_times(block, speed, prices, strategy) for kind, block in blocks.items()}
 
 

@@ -6,7 +6,7 @@ one (a kernel may come out as 0, which ASTRA-sim takes as 1 ns).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tradespace.astra.chakra import COLLECTIVE, COMP, RECV, SEND, Node
@@ -29,11 +29,13 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Axes of a grid that a collective runs over, with the number of ranks and the network dims if it fills them."""
+    """Axes of a grid that a collective runs over, with the number of ranks and the network dims if it fills them;
+    `label` names all groups that are these ranks."""
 
     names: Axes
     size: int
     dims: tuple[bool, ...] = ()
+    label: str = ""
 
 
 @dataclass
@@ -101,13 +103,16 @@ class Tapes:
     stride: int
 
 
-def groups_of(axes: Mapping[str, Grid], named: Iterable[tuple[str, ...]], network: Network) -> dict[Axes, Group]:
+def groups_of(axes: Mapping[str, Grid], named: Sequence[Axes], network: Network) -> dict[Axes, Group]:
     """The groups by their axes; those of the same ranks are one."""
-    known: dict[tuple[int, ...], Group] = {}
-    found = {}
+    same: dict[tuple[int, ...], list[Axes]] = {}
     for names in named:
-        members = axes[names[0]].members(names, 0)
+        same.setdefault(axes[names[0]].members(names, 0), []).append(names)
+    found: dict[Axes, Group] = {}
+    for members, aliases in same.items():
         dims = spanned(network, members)
         flags = tuple(index in dims for index in range(len(network.dims))) if dims else ()
-        found[names] = known.setdefault(members, Group(names, len(members), flags))
+        short = [" x ".join(name for name in names if axes[name].degree(name) > 1) for names in aliases]
+        group = Group(aliases[0], len(members), flags, " = ".join(dict.fromkeys(short)))
+        found |= dict.fromkeys(aliases, group)
     return found

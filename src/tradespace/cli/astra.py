@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from tradespace.cli.app import Shown, app
+from tradespace.cli.app import Devices, Seq, Set, Shown, app
+from tradespace.cli.export import exportable
 from tradespace.views.terminal import emit, noting
 
 astra_app = App(name="astra", help="ASTRA-sim's analytical network model, exact to the nanosecond.")
@@ -42,4 +43,25 @@ def replay(
 
     result = noting(lambda: astra.replay(trace_dir, network, system, memory, comm_groups, reading=reading))
     emit(format, {"schema": 1, **result}, lambda: [{"rank": rank, **row} for rank, row in result["ranks"].items()], [])
+    return 0
+
+
+@astra_app.command
+def differences(
+    model: str,
+    cluster: str,
+    strategy: str,
+    *,
+    devices: Devices = None,
+    seq: Seq = None,
+    set_: Set = None,
+    format: Shown = "table",
+) -> int:
+    """Where ASTRA-sim's network model and the prediction differ: every collective of a step, with the reasons."""
+    from tradespace.astra.differences import differences as compare
+    from tradespace.views import differences as views
+
+    step = exportable(model, cluster, strategy, devices, seq, set_)
+    document = noting(lambda: compare(step))
+    emit(format, document, lambda: views.flat(document), [views.lines(document)])
     return 0

@@ -48,15 +48,22 @@ def export(
     set_: Set = None,
 ) -> int:
     """Write a strategy for another program: a simulator's traces or a framework's configuration."""
+    if to not in TARGETS:
+        raise InputError(f"--to: unknown target '{to}'{nearest(to, TARGETS)}")
+    print(TARGETS[to](exportable(model, cluster, strategy, devices, seq, set_), out))
+    return 0
+
+
+def exportable(
+    model: str, cluster: str, strategy: str, devices: float | None, seq: float | None, set_: list[str] | None
+) -> Step:
+    """The predicted step; refused if it is not legal, noted if it does not fit."""
     from tradespace.predict import predict
     from tradespace.views.documents import reasons
 
-    if to not in TARGETS:
-        raise InputError(f"--to: unknown target '{to}'{nearest(to, TARGETS)}")
     step = predict(*inputs(model, cluster, strategy, devices, seq, set_))
     for reason in reasons(step):
         if reason.startswith("not legal"):
-            raise InputError(f"export: {reason}")
+            raise InputError(f"strategy: {reason}")
         note(f"warning: {reason}")
-    print(TARGETS[to](step, out))
-    return 0
+    return step
