@@ -15,7 +15,7 @@ from tradespace.network.collectives import collective_time
 from tradespace.predict import predict
 from tradespace.studies import reproduce
 from tradespace.studies.comet import Curve
-from tradespace.studies.comet_data import cluster_rows, dlrm_rows
+from tradespace.studies.comet_data import cluster_rows, dlrm_break_even, dlrm_rows
 from tradespace.studies.comet_figures import FIGURES
 from tradespace.studies.comparison import dlrm_runs
 
@@ -159,6 +159,14 @@ def test_fewer_nodes_win_with_fast_expansion_alone() -> None:
     assert [row["milliseconds"] for row in by_bandwidth] == sorted(
         (r["milliseconds"] for r in by_bandwidth), reverse=True
     )
+
+
+def test_fewer_nodes_win_above_a_bandwidth() -> None:
+    """At the break-even bandwidth 8 nodes do as much each as 64 without expansion, a little below it less."""
+    limit = dlrm_break_even()
+    assert set(limit) == {8, 16, 32}
+    at, below = (next(r for r in dlrm_rows([x * 1e9]) if r["nodes"] == 8) for x in (limit[8], 0.98 * limit[8]))
+    assert below["efficiency"] < 1.0 <= at["efficiency"] < 1.02
 
 
 def test_expansion_never_slows_a_cluster() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -189,15 +190,16 @@ def ratio_rows() -> Rows:
     return rows
 
 
-def dlrm_rows() -> Rows:
-    """Figure 6: milliseconds per step and samples per second and node of DLRM-1.2T, by nodes and expanded bandwidth.
+def dlrm_rows(bandwidths: Sequence[float] | None = None) -> Rows:
+    """Figure 6: milliseconds per step and samples per second and node of DLRM-1.2T, by nodes and expanded bandwidth
+    (in byte/s; the study's where none are given).
 
     Efficiency is per node, over 64 nodes whose local memory holds the tables.
     """
     found = case(STUDY, "dgx", expanded=True)
     table = preset(STUDY)["dlrm"]
     nodes = np.asarray(table["nodes"], dtype=np.float64)
-    bandwidth = np.array([float(rate) for rate in table["expanded_bandwidths"]])
+    bandwidth = np.array(table["expanded_bandwidths"] if bandwidths is None else bandwidths, dtype=np.float64)
     cluster = replace_path(found.cluster, "device.memory.expanded.bandwidth", bandwidth[:, None])
     cluster = replace_path(cluster, "device.memory.expanded.capacity", float(table["expanded_capacity"]))
     strategy = replace(found.strategy, global_batch=float(table["batch"]), recompute=0.0, tensor=1.0)
@@ -220,6 +222,16 @@ def dlrm_rows() -> Rows:
         for j, n in enumerate(nodes)
         if fits[i, j]
     ]
+
+
+def dlrm_break_even() -> dict[int, float]:
+    """Expanded bandwidth, in GB/s per node, above which so few nodes do more work each than 64 nodes without expansion;
+    to 1 %."""
+    found: dict[int, float] = {}
+    for row in dlrm_rows([float(rate) for rate in 100e9 * 1.01 ** np.arange(400)]):
+        if row["efficiency"] >= 1.0 and row["nodes"] < preset(STUDY)["dlrm"]["reference_nodes"]:
+            found.setdefault(row["nodes"], float(row["bandwidth_GB_s"]))
+    return found
 
 
 def cluster_rows() -> Rows:

@@ -161,9 +161,8 @@ def dlrm() -> Figure:
             .properties(width=330, height=280)
         )
     chart = alt.hconcat(*panels)
-    return _titled(
-        chart, "DLRM with 1.2 T parameters on fewer nodes", "tables beyond local memory lie in expanded"
-    ), rows
+    text = f"8 nodes win per node above {data.dlrm_break_even()[8]:,.0f} GB/s of expanded memory"
+    return _titled(chart, "DLRM with 1.2 T parameters on fewer nodes", text), rows
 
 
 def clusters() -> Figure:
