@@ -87,3 +87,9 @@ def test_nonsense_in_a_cell_skips_its_row(value: str, tmp_path: Path, capsys: py
 def test_a_table_without_runs_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _validated(tmp_path / "runs.csv", []) == 2
     assert "no runs" in capsys.readouterr().err
+
+
+def test_stdout_may_be_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python's stdout is None where the shell closed it (>&-)."""
+    monkeypatch.setattr("sys.stdout", None)
+    assert run(CASE) == 0

@@ -65,6 +65,9 @@ def save(chart: Any, path: Path) -> None:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command; every fault becomes one sentence on stderr and an exit code."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the shell (>&-): what is printed goes nowhere
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     try:
         result = app(arguments, exit_on_error=False, print_error=False)
         sys.stdout.flush()
