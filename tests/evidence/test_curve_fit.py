@@ -69,6 +69,18 @@ def test_faults(arguments: list[str], sentence: str, capsys: pytest.CaptureFixtu
     assert sentence in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("ranks", ["[2, 16]", "[2, 64, 16]", "[]"])
+def test_congestion_needs_a_share_for_each_number_of_ranks(
+    ranks: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        (EXAMPLES / "mine.toml").read_text().replace("congestion_ranks = [2, 16, 64]", f"congestion_ranks = {ranks}")
+    )
+    assert run(["bus-bandwidth", str(file), "--devices", "512"]) == 2
+    assert "each with its congestion_share" in capsys.readouterr().err
+
+
 def test_an_unknown_base_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "mine.toml"
     file.write_text((EXAMPLES / "mine.toml").read_text().replace('base = "nvlink-a100"', 'base = "nvlink-a10"'))
