@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from tradespace.explore.optimum import even_pods, optimum
+from tradespace.cost.price import paid
+from tradespace.explore.optimum import optimum
 from tradespace.explore.size import DAY, Goal, cluster_of, default_batch, size
 from tradespace.inputs import load
 
@@ -72,10 +73,11 @@ def test_what_cannot_be_says_why() -> None:
 
 
 def test_racks_of_72_use_64() -> None:
-    rack = even_pods(load.cluster("gb200-nvl72"))
-    assert (rack.network[0].size, rack.economics.spares) == (64.0, 0.125)
-    torus = even_pods(load.cluster("tpu-v5p"))
-    assert torus.economics.spares == 0.0
+    (found,) = size(LLAMA_8B, 2e12, Goal(seconds=12 * DAY), [load.cluster("gb200-nvl72")])
+    assert found.step is not None
+    assert found.step.cluster.devices == 128.0
+    assert paid(found.step.cluster) == 1.125
+    assert paid(load.cluster("tpu-v5p", 4096.0)) == 1.0
     assert cluster_of("gb200").key == "gb200-nvl72"
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import tradespace as ts
 from tradespace.errors import InputError
-from tradespace.explore.optimum import even_pods, optimum
+from tradespace.explore.optimum import optimum
 from tradespace.explore.resources import resources
 from tradespace.explore.whatif import Whatif, device_seconds, pays, whatif
 from tradespace.inputs import load
@@ -18,7 +18,7 @@ DEEPSEEK, QWEN = load.model("deepseek-v3", 4096.0), load.model("qwen3-30b-a3b", 
 
 
 def seconds(model: ts.Model, key: str, devices: float, text: str) -> float:
-    cluster = even_pods(load.cluster(key, devices))
+    cluster = load.cluster(key, devices)
     return float(ts.predict(model, cluster, load.strategy(text, cluster=cluster)).step_time)
 
 

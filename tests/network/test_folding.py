@@ -10,6 +10,7 @@ from tradespace.inputs.load import cluster, strategy
 from tradespace.network.dispatch import dispatch_time, reachable, whole_power
 from tradespace.network.folding import expert_data, expert_shard, fold
 from tradespace.network.placement import Ranks, layout
+from tradespace.network.pods import used
 from tradespace.workload.operator import Routing
 
 CLUSTER = cluster("dgx-h100", devices=256)
@@ -71,3 +72,23 @@ def test_array_equals_scalars() -> None:
     assert [float(v) for v in np.asarray(whole_power(0.875, exponents))] == [
         whole_power(0.875, e) for e in (1.0, 4.0, 8.0)
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "devices", "inside"),
+    [
+        ("switch", 72.0, 256.0, 64.0),  # four racks, 64 devices of each
+        ("switch", 72.0, 1024.0, 64.0),
+        ("switch", 72.0, 1152.0, 72.0),  # sixteen whole racks
+        ("switch", 72.0, 40.0, 40.0),
+        ("switch", 8.0, 100.0, 8.0),  # twelve and a half nodes, not twenty half-empty ones
+        ("ring", 20.0, 256.0, 16.0),  # a torus is cut where it suits
+    ],
+)
+def test_a_job_that_fills_no_whole_pods_takes_an_even_part_of_each(
+    kind: str, size: float, devices: float, inside: float
+) -> None:
+    """The same for one candidate and for each element of an axis."""
+    dim = Dim(name="inner", kind=kind, size=size, bandwidth=4.5e11)
+    assert used(dim, devices) == inside
+    assert used(dim, np.array([devices, 1.0])).tolist() == [inside, 1.0]

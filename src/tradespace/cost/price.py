@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tradespace.inputs.cluster import Cluster, Device
 from tradespace.inputs.economics import Economics
+from tradespace.network.pods import idle
 from tradespace.num import Num, maximum, where
 
 
@@ -68,12 +69,22 @@ def owning(cluster: Cluster) -> Num:
     return capital(cluster) / economics.life + site_power(cluster) * economics.electricity
 
 
+def paid(cluster: Cluster) -> Num:
+    """Devices paid for over devices of the job: spares, and what the job leaves idle in its pods.
+
+    >>> from tradespace.inputs import load
+    >>> paid(load.cluster("gb200-nvl72", devices=256))
+    1.125
+    """
+    return (1.0 + cluster.economics.spares) * idle(cluster)
+
+
 def rate(cluster: Cluster) -> Num:
-    """USD per second of the whole job, spares included: rented where a rent is known, else owned; 0 if neither is."""
+    """USD per second of all devices paid for: rented where a rent is known, else owned; 0 if neither is."""
     economics = cluster.economics
     owned = where(economics.capital > 0.0, owning(cluster), 0.0)
     rented = cluster.devices * economics.rent
-    return (1.0 + economics.spares) * where(economics.rent > 0.0, rented, owned)
+    return paid(cluster) * where(economics.rent > 0.0, rented, owned)
 
 
 def million_tokens(usd_per_second: Num, tokens_per_second: Num) -> Num:

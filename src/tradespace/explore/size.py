@@ -6,15 +6,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tradespace.cost.price import rate, site_power
+from tradespace.cost.price import paid, rate, site_power
 from tradespace.cost.run import Run
 from tradespace.errors import InputError, nearest
-from tradespace.explore.optimum import even_pods, optimum
+from tradespace.explore.optimum import optimum
 from tradespace.inputs import load
 from tradespace.inputs.cluster import Cluster
 from tradespace.inputs.model import Model
 from tradespace.inputs.strategies import given
 from tradespace.inputs.strategy import Strategy
+from tradespace.network.pods import used
 from tradespace.num import Num
 from tradespace.step import Step
 from tradespace.workload.count import flops_per_token
@@ -38,7 +39,7 @@ class Goal:
             return float(run.seconds) <= self.seconds
         if self.usd is not None:
             return float(run.usd) <= self.usd
-        return self.watts is not None and float(step.power) * (1.0 + float(step.cluster.economics.spares)) <= self.watts
+        return self.watts is not None and float(step.power) * float(paid(step.cluster)) <= self.watts
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +83,7 @@ def size(
         if progress is not None:
             progress(i, len(chosen))
         base = load.strategy(keys, cluster=cluster)
-        answers.append(_size_one(model, tokens, goal, even_pods(cluster), base, fixed))
+        answers.append(_size_one(model, tokens, goal, cluster, base, fixed))
     return sorted(answers, key=_cost)
 
 
@@ -144,7 +145,7 @@ def _size_one(
     if not met:
         return Sized(cluster, None, None, _reason(goal, missed))
     center = float(min(met, key=wanted)[0].cluster.devices) / (2.0 if goal.seconds is not None else 1.0)
-    node = min(float(cluster.network[0].size) or 1.0, center)
+    node = float(used(cluster.network[0], center)) if len(cluster.network) > 1 else 1.0
     for devices in (center * factor for factor in BETWEEN):
         found = at(devices) if devices % node == 0 else None
         if found is not None and goal.met(*found):

@@ -9,7 +9,7 @@ from math import log, sqrt
 from typing import Any
 
 from tradespace.errors import InputError, nearest
-from tradespace.explore.optimum import even_pods, optimum, pod
+from tradespace.explore.optimum import optimum
 from tradespace.explore.resources import Resource, resources
 from tradespace.inputs.cluster import Cluster, MemoryTier
 from tradespace.inputs.model import Model
@@ -159,7 +159,6 @@ def whatif(
     >>> found.effects[0].resource.name, -1.05 < found.effects[0].elasticity() < -0.9
     ('devices', True)
     """
-    cluster = whole_pods(cluster)
     known = {resource.name: resource for resource in resources(cluster)}
     asked = {**_usual(cluster), **(curves or {})}
     for name in asked:
@@ -204,11 +203,6 @@ def without(cluster: Cluster, tier: MemoryTier) -> Cluster:
     """The cluster without one of its tiers of memory."""
     memory = tuple(other for other in cluster.device.memory if other is not tier)
     return replace(cluster, device=replace(cluster.device, memory=memory))
-
-
-def whole_pods(cluster: Cluster) -> Cluster:
-    """The cluster with pods of a power of two where its devices fill no whole pods (64 of the 72 of a rack)."""
-    return cluster if cluster.devices % pod(cluster) == 0 else even_pods(cluster)
 
 
 def _usual(cluster: Cluster) -> dict[str, list[float]]:

@@ -2,7 +2,8 @@
 
 Groups are laid out in the strategy's order from the inner dim outwards. A group takes gcd(group, rest of the dim)
 ranks inside a dim; what remains spans the next one: a group that does not tile a node is priced as its worst member.
-A job smaller than a dim lies inside it. A dim's congestion by the number of ranks is part of what a byte costs there.
+A job smaller than a dim lies inside it; one that fills no whole pods takes an even part of each (`network/pods.py`).
+A dim's congestion by the number of ranks is part of what a byte costs there.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from numpy.typing import NDArray
 
 from tradespace.inputs.cluster import Cluster, Dim
 from tradespace.inputs.strategy import Strategy
-from tradespace.num import Num, any_true, ceil, gcd, maximum, minimum, take, where, whole
+from tradespace.network.pods import used
+from tradespace.num import Num, ceil, gcd, maximum, minimum, take, where, whole
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +88,8 @@ def place(
     byte_time, slowdown = byte_times(network), tuple(slowdown_of(dim) for dim in network)
     for i, dim in enumerate(network):
         outermost = i == len(network) - 1
-        room = dim.size if devices is None or outermost else _room(dim.size, devices)
+        size = dim.size if devices is None or outermost else used(dim, devices)
+        room = size
         for name in order:
             single = isinstance(left[name], float) and left[name] == 1.0
             taken = left[name] if outermost or single else gcd(left[name], room)
@@ -95,13 +98,8 @@ def place(
                 left[name] = left[name] / taken
                 room = room / taken
         if devices is not None and not outermost:
-            devices = ceil(devices / dim.size)
+            devices = ceil(devices / size)
     return Layout({name: tuple(taken) for name, taken in spans.items()}, byte_time, slowdown)
-
-
-def _room(size: Num, devices: Num) -> Num:
-    """Ranks that a job has inside a dim: its size, or the whole job where that is smaller."""
-    return minimum(size, devices) if any_true(devices < size) else size
 
 
 def byte_times(network: tuple[Dim, ...]) -> tuple[Num, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Group
 from rich.table import Table
 
-from tradespace.cost.price import owning
+from tradespace.cost.price import owning, paid
 from tradespace.cost.run import Run
 from tradespace.explore.size import Sized
 from tradespace.step import Step
@@ -33,7 +33,7 @@ def _row(sized: Sized) -> dict[str, Any]:
     if step is not None and run is not None:
         row |= _answer(step, run)
     return row | {
-        "spares": scalar(cluster.economics.spares),
+        "spares": scalar(paid(cluster)) - 1.0 if step is None else scalar(paid(step.cluster)) - 1.0,
         "strategy": strategy_text(step) if step is not None else None,
         "price": step_document(step)["cost"]["basis"].get("rent", None) if step is not None else None,
         "reason": sized.reason,
@@ -42,14 +42,14 @@ def _row(sized: Sized) -> dict[str, Any]:
 
 def _answer(step: Step, run: Run) -> dict[str, Any]:
     document = step_document(step)
-    paid = 1.0 + scalar(step.cluster.economics.spares)
+    share = scalar(paid(step.cluster))
     owned = scalar(step.cluster.economics.capital) > 0.0
     return {
         "devices": document["devices"],
         "days": scalar(run.seconds) / DAY,
         "usd": scalar(run.usd) or None,
         "terms": document["cost"]["terms"],
-        "usd_owned": scalar(run.seconds * owning(step.cluster)) * paid if owned else None,
+        "usd_owned": scalar(run.seconds * owning(step.cluster)) * share if owned else None,
         "mwh": scalar(run.joule) / MWH or None,
         "megawatts": document["cost"]["megawatts"],
         "step_time_s": document["step_time_s"],
