@@ -66,7 +66,7 @@ def test_does_not_fit_is_exit_3_with_a_document(capsys: pytest.CaptureFixture[st
 
 
 def test_illegal_is_exit_3_and_named(capsys: pytest.CaptureFixture[str]) -> None:
-    found = document(capsys, "predict", "llama-3.1-8b", "dgx-h100", "tp=1,pp=2,vp=5,global_batch=8", code=3)
+    found = document(capsys, "predict", "llama-3.1-8b", "dgx-h100", "tp=1,pp=2,vp=20,global_batch=8", code=3)
     assert any("not legal" in reason for reason in found["reasons"])
 
 

@@ -149,6 +149,8 @@ def space_of(model: Model, cluster: Cluster, base: Strategy, fixed: Mapping[str,
     layers = float(model.layers)
     chunked = {1.0}
     if base.schedule != "gpipe":
+        most = max((layers / p for p in pipelines if p > 1), default=1.0)
+        chunked |= {2.0**k for k in range(8) if 2.0**k <= most}  # layers do not divide: layouts as they are set by hand
         for extra in (0.0, 1.0, 2.0):
             for d in divisors(layers + extra):
                 chunked |= {d / p for p in pipelines if p > 1 and d % p == 0 and chunks_fit(layers, p, d / p)}

@@ -19,7 +19,7 @@ REASONS = {
     "experts": "the experts or their width do not split over the expert and expert-tensor degrees",
     "expert_group": "expert x expert_tensor does not divide tensor x context x data",
     "sequence": "the sequence does not split over context (in two halves each) and tensor ranks",
-    "layers": "the layers do not spread over the stages, or not evenly over the chunks of an interleaved schedule",
+    "layers": "there are more stages than layers, or more chunks than layers, embedding and head",
     "virtual_stages": "virtual stages need a 1F1B pipeline and as many microbatches as stages, or a multiple of them",
     "sequence_parallel": "sequence parallelism needs a tensor degree above 1",
     "loop": "COMET's loop knows tensor and data parallelism alone (no pipeline, context or sequence parallelism; a "
