@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from tradespace.cli import astra, catalogs, evidence, export, money, network, steps, studies, sweeps
+from tradespace.cli import astra, catalogs, evidence, export, money, network, reports, steps, studies, sweeps
 from tradespace.cli.app import app, run
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "main",
     "money",
     "network",
+    "reports",
     "run",
     "steps",
     "studies",

@@ -7,19 +7,24 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tradespace.cli.app import Shown, app, save
+from tradespace.cli.app import Shown, app, command, save, write_out
 from tradespace.views.terminal import emit, note
 
-Folder = Annotated[Path | None, Parameter(help="Write the page memory.md and its picture into this folder.")]
+Folder = Annotated[
+    Path | None, Parameter(help="Folder for the page memory.md and its picture, or FILE.html for a report.")
+]
 
 
 @app.command
 def validate(*, data: Path | None = None, out: Folder = None, format: Shown = "table") -> int:
     """Predict published measured runs and print predicted beside measured; worst first."""
     from tradespace.evidence import report
+    from tradespace.views.report import is_report
 
     document = report.validation(data)
-    if out is not None:
+    if is_report(out):
+        write_out(out, lambda: report.validation_report(document, command()))
+    elif out is not None:
         _memory_page(data, out)
     emit(format, document, lambda: report.rows(document), [report.table(document)])
     return 0

@@ -6,14 +6,14 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from tradespace.cli.app import NO_FIT, Devices, Out, Seq, Set, Shown, amount, app, inputs, save
+from tradespace.cli.app import NO_FIT, Devices, Out, Seq, Set, Shown, amount, app, command, inputs, write_out
 from tradespace.cli.steps import batch_of
 from tradespace.errors import InputError
 from tradespace.inputs import load, settings
 from tradespace.inputs.fields import Quantity
 from tradespace.inputs.strategies import given
 from tradespace.inputs.units import number
-from tradespace.views.terminal import emit, note, progress_bar
+from tradespace.views.terminal import emit, progress_bar
 
 FACTOR = Quantity("", "factor of a resource", 1e-6, 1e6, False)
 
@@ -31,11 +31,14 @@ def size(
     global_batch: Annotated[float | None, Parameter(help="Sequences per step (default: about 16 M tokens).")] = None,
     seq: Seq = None,
     set_: Set = None,
+    out: Out = None,
     format: Shown = "table",
 ) -> int:
     """How many devices of each type train MODEL on so many tokens in a time, a budget or a power."""
     from tradespace.explore import size as sizing
     from tradespace.views import sizing as views
+    from tradespace.views.sizing_figure import sizing_figure
+    from tradespace.views.study_reports import size_report
 
     goal = _goal(days, budget, power)
     clusters = [sizing.cluster_of(name) for name in device or load.sizing()["clusters"]]
@@ -45,6 +48,7 @@ def size(
     loaded, clusters = _with_settings(set_ or [], loaded, clusters)
     with progress_bar("sizing", "types of devices") as progress:
         found = sizing.size(loaded, amount(tokens, "--tokens"), goal, clusters, strategy=kept, progress=progress)
+    write_out(out, lambda: size_report(loaded, tokens, found, command()), lambda: sizing_figure(found))
     document = views.size_document(found)
     emit(format, document, lambda: document, [views.size_table(found)])
     return 0 if any(row["devices"] for row in document) else NO_FIT
@@ -99,15 +103,14 @@ def whatif(
     """What one more unit of each resource of CLUSTER does for MODEL, the strategy chosen anew each time."""
     from tradespace.explore.whatif import whatif as search
     from tradespace.views import whatif as views
+    from tradespace.views.study_reports import whatif_report
 
     kept = given(strategy)
     loaded = inputs(model, cluster, {**kept, "global_batch": batch_of(kept, global_batch)}, devices, seq, set_)
     fixed = {name: value for name, value in kept.items() if isinstance(value, float) and name != "global_batch"}
     with progress_bar("searching", "variants") as progress:
         found = search(*loaded, fixed, curves=_curves(curve or []), progress=progress)
-    if out is not None:
-        save(found.plot(), out)
-        note(f"wrote {out}")
+    write_out(out, lambda: whatif_report(found, command()), found.plot)
     document = found.to_dict()
     emit(format, document, lambda: views.whatif_rows(found), [views.whatif_table(found)])
     return 0

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from tradespace.cli.app import NO_FIT, Devices, Out, Seq, Set, Shown, Tokens, amount, app, inputs, save
+from tradespace.cli.app import NO_FIT, Devices, Out, Seq, Set, Shown, Tokens, amount, app, command, inputs, write_out
 from tradespace.errors import InputError
 from tradespace.inputs import load
 from tradespace.inputs.strategies import given
-from tradespace.views.terminal import emit, note, progress_bar
+from tradespace.views.terminal import emit, progress_bar
 
 
 @app.command
@@ -39,6 +39,7 @@ def predict(
     from tradespace.inputs.units import number
     from tradespace.predict import predict as run
     from tradespace.views import documents, money, tables
+    from tradespace.views.step_report import step_report
 
     loaded = inputs(model, cluster, strategy, devices, seq, set_)
     step = run(*loaded)
@@ -46,8 +47,7 @@ def predict(
     if measured_step is not None:
         measured = number(measured_step, Quantity("s", "measured step time", 1e-9, 1e9, False), "--measured-step")
         document["gap"] = documents.gap(step, measured)
-    if out is not None:
-        save(step.plot(), out)
+    write_out(out, lambda: step_report(step, command()), step.plot)
     parts: list[Any] = [tables.step_table(step)]
     if tokens is not None:
         document["run"] = money.run_document(step, amount(tokens, "--tokens"))
@@ -79,6 +79,8 @@ def plan(
     """Search every legal strategy of MODEL on CLUSTER and rank those that fit."""
     from tradespace.explore.plan import plan as search
     from tradespace.views import tables
+    from tradespace.views.report import is_report
+    from tradespace.views.step_report import plan_report
 
     if not 1 <= top <= 1000:
         raise InputError(f"--top: {top}, but between 1 and 1000 strategies can be shown")
@@ -88,9 +90,7 @@ def plan(
     fixed = {name: value for name, value in kept.items() if isinstance(value, float) and name != "global_batch"}
     with progress_bar("searching") as progress:
         found = search(*loaded, fixed, top=top, objective=objective, progress=progress)
-    if out is not None and found.top:
-        save(found.plot(), out)
-        note(f"wrote {out}")
+    write_out(out if found.top or is_report(out) else None, lambda: plan_report(found, command()), found.plot)
     emit(format, found.to_dict(), lambda: tables.rows_of_plan(found), [tables.plan_table(found)])
     return 0 if found.top else NO_FIT
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from tradespace.evidence.published import PACKAGED, Compared, compare, rows_of, summary, usable
 from tradespace.views.documents import memory_document, step_document
+from tradespace.views.report import Report
 
 
 def validation(data: Path | None = None) -> dict[str, Any]:
@@ -84,3 +85,38 @@ def table(document: dict[str, Any]) -> Any:
     if len(predicted) > 60:
         notes.append(f"{len(predicted) - 60} rows with smaller errors are left out here; --format json has all.")
     return Group(runs, "", sums, *notes)
+
+
+def validation_report(document: dict[str, Any], command: str) -> Report:
+    """The report as one page: errors by group, then every run, worst first."""
+    found = document["summary"]
+    total, parts = found["all"], {name: found[name] for name in ("source", "device", "framework")}
+    tables = {
+        f"|error| by {name}": [{name: label, **_percent(group)} for label, group in groups.items() if group]
+        for name, groups in parts.items()
+    }
+    left = [row for row in document["rows"] if not row["skipped"]]
+    skipped = [{"run": row["id"], "why": row["skipped"]} for row in document["rows"] if row["skipped"]]
+    runs = [{**row, "error": f"{row['error']:+.1%}"} for row in left]
+    return Report(
+        question="How far are predicted step times from measured ones?",
+        answer=f"Over {total['n']} runs the median error is {total['median_abs_error']:.1%}, the mean "
+        f"{total['mean_abs_error']:.1%}, the bias {total['bias']:+.1%}."
+        if total
+        else "No run could be predicted; the reasons are below.",
+        command=command,
+        numbers=[(name, value) for name, value in _percent(total).items()] if total else [],
+        tables={**tables, "Runs, worst first": runs, **({"Runs without a prediction": skipped} if skipped else {})},
+        assumptions=["no constant was fitted to a single run; low and high bound the 80 % band of each prediction"],
+        sources=list(parts["source"]),
+    )
+
+
+def _percent(group: dict[str, Any]) -> dict[str, str]:
+    """The summary of a group in words."""
+    return {
+        "runs": str(group["n"]),
+        "median": f"{group['median_abs_error']:.1%}",
+        "mean": f"{group['mean_abs_error']:.1%}",
+        "bias": f"{group['bias']:+.1%}",
+    }

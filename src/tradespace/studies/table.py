@@ -12,7 +12,8 @@ from tradespace.studies import comet
 from tradespace.studies.claims import Value, evaluate
 from tradespace.studies.comet_figures import FIGURES
 from tradespace.studies.presets import preset
-from tradespace.studies.report import Rows, write
+from tradespace.studies.report import Rows, study_report, write
+from tradespace.views.report import Report
 
 
 @dataclass(frozen=True)
@@ -47,3 +48,9 @@ def reproduce(name: str, out: Path | None = None) -> list[dict[str, Any]]:
     if out is not None:
         write(name, rows, STUDIES[name].figures, out)
     return rows
+
+
+def report(name: str, rows: list[dict[str, Any]], command: str) -> Report:
+    """The report on the evaluated claims of a study, with its figures drawn anew."""
+    pictures = [(key, *figure()) for key, figure in STUDIES[name].figures.items()]
+    return study_report(name, rows, pictures, command)

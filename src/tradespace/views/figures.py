@@ -67,38 +67,58 @@ def short_text(step: Step) -> str:
     return " ".join([*words, recompute]).strip()
 
 
-def _bars(alt: Any, rows: list[dict[str, Any]], value: str, colors: dict[str, str], title: str, width: int) -> Any:
-    """Stacked bars, one per strategy; what does not surely fit is pale."""
+def _bars(
+    alt: Any, rows: list[dict[str, Any]], value: str, colors: dict[str, str], title: str, width: int, names: bool
+) -> Any:
+    """Stacked bars, one per strategy; at risk is pale, what does not fit hatched."""
+    order = list(dict.fromkeys(row["label"] for row in rows))
     used = [part for part in colors if any(row["part"] == part for row in rows)]
     scale = alt.Scale(domain=used, range=[colors[part] for part in used])
-    return (
+    bars = (
         alt.Chart(alt.Data(values=rows))
         .mark_bar(height={"band": 0.72})
         .encode(
             y=alt.Y(
                 "label:N",
-                sort=alt.SortField("rank"),
+                sort=order,
                 title=None,
-                axis=alt.Axis(labelLimit=300, domain=False, ticks=False),
+                axis=alt.Axis(labelLimit=300, domain=False, ticks=False) if names else None,
             ),
             x=alt.X(f"{value}:Q", stack=True, title=title, axis=alt.Axis(format=",.3~r", tickCount=6)),
             color=alt.Color(
                 "part:N", scale=scale, sort=used, title=None, legend=alt.Legend(orient="bottom", columns=4)
             ),
             order=alt.Order("order:Q"),
-            opacity=alt.condition(alt.datum.verdict == "fits", alt.value(1.0), alt.value(0.55)),
+            opacity=alt.condition(alt.datum.verdict == "at risk", alt.value(0.55), alt.value(1.0)),
             tooltip=["label:N", "part:N", alt.Tooltip(f"{value}:Q", format=".3f"), "verdict:N"],
         )
-        .properties(width=width, height={"step": 30})
     )
+    return alt.layer(bars, _hatch(alt, rows, value, order)).properties(width=width, height={"step": 30})
 
 
-def steps_figure(steps: list[Step], title: str, subtitle: str, *, dark: bool = False) -> Any:
+def _hatch(alt: Any, rows: list[dict[str, Any]], value: str, order: list[str]) -> Any:
+    """Strokes over the bars of strategies that do not fit, one per fiftieth of the longest bar."""
+    totals: dict[tuple[int, str], float] = {}
+    for row in rows:
+        key = (row["rank"], row["label"])
+        totals[key] = totals.get(key, 0.0) + row[value]
+    unfit = {row["rank"] for row in rows if row["verdict"] == "does not fit"}
+    gap = max(totals.values(), default=1.0) / 50.0
+    strokes = [
+        {"label": label, "at": gap * (i + 0.5)}
+        for (rank, label), total in totals.items()
+        if rank in unfit
+        for i in range(int(total / gap))
+    ]
+    mark = alt.Chart(alt.Data(values=strokes)).mark_text(text="/", fontSize=21, color="white", fontWeight="bold")
+    return mark.encode(y=alt.Y("label:N", sort=order), x="at:Q")
+
+
+def steps_figure(steps: list[Step], title: str, setting: str, *, dark: bool = False) -> Any:
     """Step time by part beside memory by part, for several strategies of one model and cluster."""
     alt = altair_module()
-    time = _bars(alt, time_rows(steps), "seconds", TIME_COLORS, "seconds per step", 430)
-    memory = _bars(alt, memory_rows(steps), "GB", MEMORY_COLORS, "GB on the worst stage (line: capacity)", 260)
-    memory = memory.encode(y=alt.Y("label:N", sort=alt.SortField("rank"), title=None, axis=None))
+    time = _bars(alt, time_rows(steps), "seconds", TIME_COLORS, "seconds per step", 430, True)
+    memory = _bars(alt, memory_rows(steps), "GB", MEMORY_COLORS, "GB on the worst stage (line: capacity)", 260, False)
     capacity = scalar(steps[0].capacity) / 1e9
     share = scalar(steps[0].strategy.profile.fit_share)
     limits = [{"GB": capacity, "kind": "capacity"}, {"GB": capacity * share, "kind": "at risk beyond"}]
@@ -113,14 +133,14 @@ def steps_figure(steps: list[Step], title: str, subtitle: str, *, dark: bool = F
         )
     )
     figure = alt.hconcat(time, memory + rule, spacing=24).resolve_scale(color="independent")
-    return styled(figure.properties(title=alt.TitleParams(title, subtitle=subtitle)), dark=dark)
+    return styled(figure.properties(title=alt.TitleParams(title, subtitle=setting)), dark=dark)
 
 
 def step_figure(step: Step, *, dark: bool = False) -> Any:
     """One candidate: time by part, memory by part against the capacity."""
     document = step_document(step)
     title = f"{step.model.name}: {document['step_time_s']:.3g} s per step, {document['verdict']}"
-    return steps_figure([step], title, _subtitle(step), dark=dark)
+    return steps_figure([step], title, subtitle(step), dark=dark)
 
 
 def plan_figure(plan: Plan, *, dark: bool = False) -> Any:
@@ -134,11 +154,12 @@ def plan_figure(plan: Plan, *, dark: bool = False) -> Any:
         f"{short_text(steps[0])} takes {first['step_time_s']:.3g} s{gap}" if plan.top else "Nothing fits: the nearest"
     )
     title = f"{plan.model.name}: {found}"
-    subtitle = f"{_subtitle(steps[0])}; best of {plan.legal:,} legal strategies, {plan.fitting:,} fit"
-    return steps_figure(steps[:10], title, subtitle, dark=dark)
+    setting = f"{subtitle(steps[0])}; best of {plan.legal:,} legal strategies, {plan.fitting:,} fit"
+    return steps_figure(steps[:10], title, setting, dark=dark)
 
 
-def _subtitle(step: Step) -> str:
+def subtitle(step: Step) -> str:
+    """The setting of a figure in one line: devices, batch, sequence, precision."""
     batch, seq = scalar(step.strategy.global_batch), scalar(step.model.seq)
     devices = scalar(step.cluster.devices)
     work = f"{batch:,.0f} sequences of {seq:,.0f} tokens, {step.strategy.precision.name}"
