@@ -162,8 +162,10 @@ def _svg(chart: Any) -> str:
 
 
 def assumed(*names: str) -> list[str]:
-    """What the catalog entries `names` (kind/key) rest on that is only assumed, one line per number or group; of a cluster
-    with the curves of its network."""
+    """What the catalog entries `names` (kind/key) rest on that is only assumed, a line per number or group.
+
+    Clusters bring the curves of their network.
+    """
     lines = []
     for name in names:
         try:

@@ -39,8 +39,11 @@ def sizing_figure(found: Sequence[Sized], *, dark: bool = False) -> Any:
         raise InputError("size: no type of device meets the goal, so there is nothing to draw")
     names = [row["device"] for row in rows]
     panels = []
+    pale = alt.condition(alt.datum.terms == "owned", alt.value(0.5), alt.value(1.0))
     for i, (field, (title, color)) in enumerate(SHOWN.items()):
         known = [row for row in rows if row[field] is not None]
+        most = max((row[field] for row in known), default=1.0)
+        axis = alt.Axis(tickCount=4, format=",.3~r")
         base = alt.Chart(alt.Data(values=known)).encode(
             y=alt.Y(
                 "device:N",
@@ -49,17 +52,24 @@ def sizing_figure(found: Sequence[Sized], *, dark: bool = False) -> Any:
                 scale=alt.Scale(domain=names),
                 axis=None if i else alt.Axis(labelLimit=260),
             ),
-            x=alt.X(
-                f"{field}:Q",
-                title=title,
-                axis=alt.Axis(tickCount=4, format="~s"),
-                scale=alt.Scale(padding=50, zero=True, nice=False),
-            ),
+            x=alt.X(f"{field}:Q", title=title, axis=axis, scale=alt.Scale(domain=[0, 1.4 * most], nice=False)),
             tooltip=["device:N", f"{field}:Q", "strategy:N"],
         )
         text = base.mark_text(align="left", dx=4, fontSize=11, color="#DDDDDD" if dark else "#222222")
         texts = text.encode(text=alt.Text(f"{field}:Q", format=",.4~r"))
-        panels.append((base.mark_bar(color=color) + texts).properties(width=190, height={"step": 28}))
-    cheapest = min((row for row in rows if row["M USD"] is not None), key=lambda row: row["M USD"], default=None)
-    said = f"{cheapest['device']} costs least: {cheapest['M USD']:,.3g} M USD" if cheapest else "No price is known"
-    return styled(alt.hconcat(*panels, spacing=18).properties(title=alt.TitleParams(said)), dark=dark)
+        panels.append(
+            (base.mark_bar(color=color).encode(opacity=pale) + texts).properties(width=190, height={"step": 28})
+        )
+    best = cheapest(rows)
+    said = f"{best['device']} costs least: {best['M USD']:,.3g} M USD {best['terms']}" if best else "No price is known"
+    head = alt.TitleParams(
+        said, subtitle="pale: owned, no rent is known; owning leaves out staff, building and interest"
+    )
+    return styled(alt.hconcat(*panels, spacing=18).properties(title=head), dark=dark)
+
+
+def cheapest(rows: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """The row that costs least of those that can be rented; of owned ones where no rent is known at all."""
+    priced = [row for row in rows if row["M USD"] is not None]
+    rented = [row for row in priced if row["terms"] == "rented"]
+    return min(rented or priced, key=lambda row: float(row["M USD"]), default=None)

@@ -130,7 +130,11 @@ def numbers(step: Step) -> list[tuple[str, str]]:
         ("verdict", document["verdict"]),
     ]
     found += [(f"per million {unit}", f"{each:.3g} USD")] if each else []
-    return found + ([("at the site's meter", f"{cost['megawatts']:.3g} MW")] if cost["megawatts"] else [])
+    return found + ([("at the site's meter", _watts(cost["megawatts"]))] if cost["megawatts"] else [])
+
+
+def _watts(megawatts: float) -> str:
+    return f"{megawatts:.3g} MW" if megawatts >= 1.0 else f"{1e3 * megawatts:.3g} kW"
 
 
 def _cluster(step: Step) -> str:

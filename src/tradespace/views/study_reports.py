@@ -12,7 +12,7 @@ from tradespace.views.documents import scalar, step_document
 from tradespace.views.figures import short_text, subtitle
 from tradespace.views.report import Picture, Report, assumed
 from tradespace.views.sizing import size_document
-from tradespace.views.sizing_figure import sizing_figure, sizing_rows
+from tradespace.views.sizing_figure import cheapest, sizing_figure, sizing_rows
 from tradespace.views.step_report import numbers
 from tradespace.views.tornado import curve_rows, tornado_rows
 from tradespace.views.whatif import whatif_rows
@@ -54,8 +54,7 @@ def size_report(model: Model, tokens: float, found: Sequence[Sized], command: st
     """How many devices of which type a run needs."""
     rows = sizing_rows(found)
     missed = [{"device": row["device"], "why not": row["reason"]} for row in size_document(found) if row["reason"]]
-    priced = [row for row in rows if row["M USD"] is not None]
-    best = min(priced, key=lambda row: row["M USD"]) if priced else rows[0] if rows else None
+    best = cheapest(rows) or (rows[0] if rows else None)
     cost = f" for {best['M USD']:,.3g} M USD ({best['terms']})" if best and best["M USD"] is not None else ""
     steps = [sized.step for sized in found if sized.step is not None]
     return Report(
@@ -71,6 +70,7 @@ def size_report(model: Model, tokens: float, found: Sequence[Sized], command: st
         assumptions=[
             SEARCHED,
             "days contain failures, restarts and checkpoints; money contains spare devices",
+            "owning leaves out staff, building and interest, so it is not compared with renting",
             *(line for step in steps for line in _assumed(step)),
         ],
         sources=[line for step in steps for line in (*step_document(step)["sources"], *_basis(step))],

@@ -14,6 +14,8 @@ from tradespace.views.theme import styled
 
 SHOWN_ROWS = 100
 MOST_CELLS = 10_000
+LETTER = 6.5
+"""Width of a letter in the cells of a heat map, in pixels."""
 Row = Mapping[str, Any]
 
 
@@ -101,7 +103,8 @@ def heat_map(rows: Sequence[Row], *, dark: bool = False) -> Any:
     cells = base.mark_rect().encode(color=alt.Color("v:Q", title=colour, scale=scale))
     pale = alt.condition(alt.datum.v > middle, alt.value("white"), alt.value("#222222"))
     text = base.mark_text(fontSize=11).encode(text="t:N", color=pale)
-    width = max(260, 90 * len(sides["x"]))
+    cell = max(90, 16 + max(LETTER * len(row["t"]) for row in values))
+    width = max(260, cell * len(sides["x"]))
     return styled((cells + text).properties(width=width, height=max(140, 46 * len(sides["y"]))), dark=dark)
 
 
